@@ -1,0 +1,20 @@
+/** How long to wait between tries. Times in milliseconds. */
+export interface Backoff {
+  readonly baseMs: number
+  readonly capMs: number
+}
+
+/** A source of numbers in [0, 1), as `Math.random`. */
+export type Random = () => number
+
+const FLOOR_MS = 50
+
+/**
+ * The wait before try number `attempt + 1`, after `attempt` failures (1 or more): "full jitter", a random time below
+ * a ceiling that doubles with each failure, so that clients that failed together do not come back together.
+ * Never below 50 ms: a hot loop helps nobody.
+ */
+export function fullJitter({ baseMs, capMs }: Backoff, attempt: number, random: Random): number {
+  const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(attempt - 1, 30))
+  return Math.max(FLOOR_MS, Math.round(random() * ceiling))
+}

@@ -1,0 +1,63 @@
+/**
+ * Bounds memory by bytes in flight, not by number of documents. `enter` waits until there is room; an item larger
+ * than the whole budget is let in alone. First come, first served.
+ */
+export class ByteGate {
+  #inFlight = 0
+  readonly #waiting: { bytes: number; admit: () => void }[] = []
+
+  readonly budget: number
+
+  /** @param budget bytes that may be in flight at once */
+  constructor(budget: number) {
+    this.budget = budget
+  }
+
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** True if `bytes` would be let in at once; then `enter` need not be awaited. */
+  hasRoom(bytes: number): boolean {
+    return this.#waiting.length === 0 && (this.#inFlight === 0 || this.#inFlight + bytes <= this.budget)
+  }
+
+  /** Resolves when the bytes are let in; rejects with the signal's reason. Each enter needs one `leave`. */
+  async enter(bytes: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    if (this.hasRoom(bytes)) {
+      this.#inFlight += bytes
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
+      const entry = {
+        bytes,
+        admit: () => {
+          signal.removeEventListener('abort', abort)
+          resolve()
+        },
+      }
+      const abort = () => {
+        this.#waiting.splice(this.#waiting.indexOf(entry), 1)
+        reject(signal.reason as Error)
+        this.#admit()
+      }
+      signal.addEventListener('abort', abort, { once: true })
+      this.#waiting.push(entry)
+    })
+  }
+
+  leave(bytes: number): void {
+    this.#inFlight -= bytes
+    this.#admit()
+  }
+
+  #admit(): void {
+    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
+      if (this.#inFlight > 0 && this.#inFlight + next.bytes > this.budget) return
+      this.#waiting.shift()
+      this.#inFlight += next.bytes
+      next.admit()
+    }
+  }
+}

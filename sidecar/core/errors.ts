@@ -1,0 +1,51 @@
+/**
+ * The errors of the house: one class for each decision that somebody takes because of it. Each has a stable `code`
+ * (nothing is ever recognised by its text), keeps its `cause`, and its text says what was expected, what came and
+ * what to do.
+ */
+export class SidecarError extends Error {
+  override readonly name: string = 'SidecarError'
+  readonly code: string
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** Wrong usage or settings: the process ends with exit code 2 after printing every fault. */
+export class ConfigError extends SidecarError {
+  override readonly name = 'ConfigError'
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super('config', faults.join('\n'))
+    this.faults = faults
+  }
+}
+
+/**
+ * Thrown by a handler to say "never": the document goes to `state: "error"` at once, with this code and reason in it,
+ * and is not tried again.
+ *
+ * @example
+ * if (!order.email) throw new Reject('no_address', 'an order needs an email address to send its invoice to')
+ */
+export class Reject extends SidecarError {
+  override readonly name = 'Reject'
+}
+
+/** What went wrong as it is written into a document or a log line: a code and a sentence, never a stack or a secret. */
+export interface Failure {
+  readonly code: string
+  readonly reason: string
+}
+
+const MAX_REASON = 500
+
+/** The failure that any thrown value stands for. Codes of Node's system errors (`ECONNREFUSED`) are kept. */
+export function failureOf(thrown: unknown): Failure {
+  if (!(thrown instanceof Error)) return { code: 'thrown', reason: String(thrown).slice(0, MAX_REASON) }
+  const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : thrown.name
+  return { code, reason: thrown.message.slice(0, MAX_REASON) }
+}

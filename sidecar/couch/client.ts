@@ -1,0 +1,141 @@
+import nano from 'nano'
+import { Agent } from 'undici'
+import { CouchError, codeOf } from './errors.ts'
+import { createDatabase, type Database } from './database.ts'
+import { withDeadline } from './deadline.ts'
+
+export interface CouchRequest {
+  readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'HEAD'
+  /** Database or server-level endpoint (`_session`); encoded here. */
+  readonly db?: string
+  /** What follows the database, already encoded. */
+  readonly path?: string
+  readonly query?: Readonly<Record<string, string | number | boolean>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal | undefined
+  /** How long to wait for the whole answer, milliseconds. Default 60,000. */
+  readonly timeoutMs?: number
+}
+
+/** A CouchDB server (or cluster, or whatever speaks like one). */
+export interface Couch {
+  /** Without credentials: safe to print. */
+  readonly url: string
+  /** The parsed JSON body of a 2xx answer. Throws `CouchError`, or the signal's reason when it aborts. */
+  request<T>(request: CouchRequest): Promise<T>
+  /** The bytes of an endless answer, as they come. Throws like `request`, also while reading. */
+  stream(request: CouchRequest & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>>
+  db(name: string): Database
+  /** Closes every connection; requests under way fail. */
+  close(): Promise<void>
+}
+
+export interface CouchOptions {
+  /** `http://user:password@host:5984`, with a path if CouchDB lives below one. */
+  readonly url: string
+  /** The most connections open at once, feeds included. Default 32. */
+  readonly connections?: number
+}
+
+const REQUEST_TIMEOUT_MS = 60_000
+
+/**
+ * nano for every request with an end; the platform's fetch for the endless ones, because nano's streams lose the
+ * reason of a refusal and do not pass on a connection that breaks. One pool of connections under both.
+ */
+export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
+  const address = new URL(url)
+  const headers: Record<string, string> = {}
+  if (address.username) {
+    const user = `${decodeURIComponent(address.username)}:${decodeURIComponent(address.password)}`
+    headers.authorization = `Basic ${Buffer.from(user).toString('base64')}`
+  }
+  address.username = address.password = ''
+  const base = address.href.replace(/\/$/, '')
+  const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000 })
+  // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
+  const server = nano({ url: base, parseUrl: false, agentOptions: agent, headers } as unknown as nano.Configuration)
+
+  const couch: Couch = {
+    url: base,
+    async request<T>({ method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS }: CouchRequest) {
+      const name = nameOf(method, db, path)
+      const answer: unknown = await withDeadline(name, timeoutMs, signal, (deadline) =>
+        server
+          .request({
+            method,
+            ...(db === undefined ? {} : { db }),
+            ...(path === undefined ? {} : { path }),
+            ...(query === undefined ? {} : { qs: query }),
+            ...(body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) }),
+            signal: deadline,
+          } as nano.RequestOptions)
+          .catch((thrown: unknown) => {
+            throw couchErrorFrom(name, thrown)
+          }),
+      )
+      // nano gives a string or bytes for a body that is not the JSON it announced: cut short, or a proxy's page.
+      if (typeof answer !== 'object' || answer === null || Buffer.isBuffer(answer)) {
+        throw new CouchError('garbled', { request: name, reason: 'the answer is not whole JSON' })
+      }
+      return answer as T
+    },
+
+    async stream({ method = 'GET', db, path, query, body, signal }) {
+      const name = nameOf(method, db, path)
+      const target = [base, db === undefined ? undefined : encodeURIComponent(db), path].filter(Boolean).join('/')
+      const search = new URLSearchParams(query as Record<string, string> | undefined)
+      try {
+        const response = await fetch(`${target}?${search}`, {
+          method,
+          headers: { ...headers, accept: 'application/json', 'content-type': 'application/json' },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+          signal,
+          dispatcher: agent,
+        } as unknown as RequestInit)
+        if (!response.ok || !response.body) throw await refusal(name, response)
+        return readable(name, response.body, signal)
+      } catch (thrown) {
+        signal.throwIfAborted()
+        throw thrown instanceof CouchError ? thrown : couchErrorFrom(name, thrown)
+      }
+    },
+
+    db: (name) => createDatabase(couch, name),
+    close: () => agent.destroy(),
+  }
+  return couch
+}
+
+const nameOf = (method: string, db?: string, path?: string) => `${method} /${[db, path].filter(Boolean).join('/')}`
+
+async function* readable(request: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal) {
+  try {
+    yield* body
+  } catch (thrown) {
+    signal.throwIfAborted()
+    throw couchErrorFrom(request, thrown)
+  }
+}
+
+async function refusal(request: string, response: Response): Promise<CouchError> {
+  const said = (await response.json().catch(() => ({}))) as { error?: string; reason?: string }
+  return new CouchError(codeOf(response.status, said.error), { request, status: response.status, ...said })
+}
+
+/** nano's errors carry `statusCode`, `error`, `reason`; the network's have only a message and a cause. */
+function couchErrorFrom(request: string, thrown: unknown): CouchError {
+  const { statusCode, error, reason, message, cause } = thrown as {
+    statusCode?: number
+    error?: string
+    reason?: string
+    message?: string
+    cause?: unknown
+  }
+  if (statusCode !== undefined) {
+    const details = { request, status: statusCode, ...(error ? { error } : {}), ...(reason ? { reason } : {}) }
+    return new CouchError(codeOf(statusCode, error), details)
+  }
+  const why = cause instanceof Error ? cause.message : (message ?? String(thrown))
+  return new CouchError('unreachable', { request, reason: why }, { cause: thrown })
+}

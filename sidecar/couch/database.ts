@@ -1,0 +1,104 @@
+import type { Couch } from './client.ts'
+import { CouchError, isCouchError } from './errors.ts'
+import type { BulkRow, DbInfo, Doc, StoredDoc, ViewResult } from './documents.ts'
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly timeoutMs?: number
+}
+
+export interface ViewQuery {
+  readonly startkey?: unknown
+  readonly endkey?: unknown
+  readonly keys?: readonly unknown[]
+  readonly startkey_docid?: string
+  readonly limit?: number
+  readonly skip?: number
+  readonly reduce?: boolean
+  readonly group_level?: number
+  readonly include_docs?: boolean
+  readonly update?: 'true' | 'false' | 'lazy'
+}
+
+/** One database. Every method throws `CouchError`, or the signal's reason. */
+export interface Database {
+  readonly name: string
+  info(options?: CallOptions): Promise<DbInfo>
+  /** Makes the database; one that exists already is fine. True if it was made now. */
+  create(options?: CallOptions): Promise<boolean>
+  get<T = StoredDoc>(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<T>
+  /** As `get`, with `undefined` for a document that is not there or deleted. */
+  find(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<StoredDoc | undefined>
+  /** The documents of these ids; missing and deleted ones are left out. Any order. */
+  getMany(ids: readonly string[], options?: CallOptions): Promise<StoredDoc[]>
+  /** One document. Prefer the writer where many are written. Returns the new revision. */
+  put(doc: Doc, options?: CallOptions): Promise<string>
+  bulk(docs: readonly Doc[], options?: CallOptions): Promise<BulkRow[]>
+  remove(id: string, rev: string, options?: CallOptions): Promise<void>
+  view(ddoc: string, view: string, query?: ViewQuery, options?: CallOptions): Promise<ViewResult>
+  /** The bytes of a continuous `_changes` feed. */
+  changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+}
+
+/** Ids keep the slash of `_design/` and `_local/`, everything else in them is encoded. */
+const docPath = (id: string) => {
+  const prefix = /^(_design|_local)\//.exec(id)?.[0] ?? ''
+  return prefix + encodeURIComponent(id.slice(prefix.length))
+}
+
+export function createDatabase(couch: Couch, name: string): Database {
+  const call = <T>(request: Parameters<Couch['request']>[0], options?: CallOptions) =>
+    couch.request<T>({ db: name, ...request, ...options })
+
+  const database: Database = {
+    name,
+    info: (options) => call<DbInfo>({}, options),
+    async create(options) {
+      try {
+        await call({ method: 'PUT' }, options)
+        return true
+      } catch (thrown) {
+        if (isCouchError(thrown, 'exists')) return false
+        throw thrown
+      }
+    },
+    get: (id, query, options) => call({ path: docPath(id), ...(query && { query }) }, options),
+    async find(id, query, options) {
+      try {
+        return await database.get<StoredDoc>(id, query, options)
+      } catch (thrown) {
+        if (isCouchError(thrown, 'not_found')) return undefined
+        throw thrown
+      }
+    },
+    async getMany(ids, options) {
+      const request = { method: 'POST', path: '_all_docs', query: { include_docs: true }, body: { keys: ids } } as const
+      const { rows } = await call<ViewResult>(request, options)
+      return rows.flatMap((row) => (row.doc ? [row.doc] : []))
+    },
+    async put(doc, options) {
+      const answer = await call<{ rev?: string }>({ method: 'PUT', path: docPath(doc._id), body: doc }, options)
+      if (typeof answer.rev !== 'string') {
+        throw new CouchError('garbled', { request: `PUT /${name}/${doc._id}`, reason: 'no revision in the answer' })
+      }
+      return answer.rev
+    },
+    async bulk(docs, options) {
+      const rows = await call<BulkRow[]>({ method: 'POST', path: '_bulk_docs', body: { docs } }, options)
+      if (!Array.isArray(rows)) {
+        throw new CouchError('garbled', { request: `POST /${name}/_bulk_docs`, reason: 'expected an array of rows' })
+      }
+      return rows
+    },
+    async remove(id, rev, options) {
+      await call({ method: 'DELETE', path: docPath(id), query: { rev } }, options)
+    },
+    view(ddoc, view, { keys, ...query } = {}, options) {
+      const path = `_design/${encodeURIComponent(ddoc)}/_view/${encodeURIComponent(view)}`
+      const request = { path, query: query as Record<string, string | number | boolean> }
+      return call<ViewResult>(keys ? { ...request, method: 'POST', body: { keys } } : request, options)
+    },
+    changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
+  }
+  return database
+}

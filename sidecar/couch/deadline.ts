@@ -1,0 +1,29 @@
+import { CouchError } from './errors.ts'
+
+/**
+ * Runs `work` with a signal that aborts when the caller's does or when the time is up. The timer and the listener go
+ * with the work (AbortSignal.any would keep both alive as long as the caller's signal lives).
+ */
+export async function withDeadline<T>(
+  request: string,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+  work: (deadline: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted()
+  const controller = new AbortController()
+  const abort = () => controller.abort(signal?.reason)
+  signal?.addEventListener('abort', abort, { once: true })
+  const timer = setTimeout(() => {
+    controller.abort(new CouchError('timeout', { request, reason: `no answer within ${timeoutMs} ms` }))
+  }, timeoutMs)
+  try {
+    return await work(controller.signal)
+  } catch (thrown) {
+    if (controller.signal.aborted) throw controller.signal.reason
+    throw thrown
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abort)
+  }
+}

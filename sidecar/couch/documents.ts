@@ -1,0 +1,62 @@
+/** JSON as CouchDB keeps it. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined }
+
+/** A document as it comes from CouchDB. What a client wrote into it can be anything: look before you use it. */
+export interface Doc {
+  readonly _id: string
+  readonly _rev?: string
+  readonly _deleted?: boolean
+  readonly _conflicts?: readonly string[]
+  readonly [field: string]: unknown
+}
+
+export interface StoredDoc extends Doc {
+  readonly _rev: string
+}
+
+declare const opaque: unique symbol
+/**
+ * A place in a `_changes` feed. Opaque: two of them can neither be ordered nor told to be the same place (the same
+ * state of a cluster has many spellings), so the type has no operation but being handed back to the server.
+ */
+export type Seq = { readonly [opaque]: 'seq' }
+
+/** The beginning of every feed. */
+export const SEQ_ZERO = '0' as unknown as Seq
+/** The end of the feed as it is when the request arrives. */
+export const SEQ_NOW = 'now' as unknown as Seq
+
+/** The text of a sequence, for a request or for storing it; PouchDB's are numbers. */
+export const seqText = (seq: Seq): string => String(seq)
+export const seqFrom = (stored: string | number): Seq => stored as unknown as Seq
+
+/** One row of `_bulk_docs`. `accepted` (a cluster's 202): stored by fewer copies than the quorum. */
+export interface BulkRow {
+  readonly id: string
+  readonly rev?: string
+  readonly ok?: boolean
+  readonly accepted?: boolean
+  readonly error?: string
+  readonly reason?: string
+}
+
+export interface DbInfo {
+  readonly db_name: string
+  readonly doc_count: number
+  readonly update_seq: Seq
+  /** Changes when a database is deleted and made again. Seconds on CouchDB: two lives within one second look alike. */
+  readonly instance_start_time: string
+}
+
+export interface ViewRow {
+  readonly id?: string
+  readonly key: unknown
+  readonly value: unknown
+  readonly doc?: StoredDoc | null
+  readonly error?: string
+}
+
+export interface ViewResult {
+  readonly rows: readonly ViewRow[]
+  readonly total_rows?: number
+}

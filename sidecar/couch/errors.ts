@@ -1,0 +1,91 @@
+import { SidecarError } from '../core/errors.ts'
+
+/** What can go wrong between the sidecar and CouchDB. */
+export type CouchErrorCode =
+  | 'unreachable' // no connection, cut, or the name does not resolve
+  | 'timeout' // no answer in the time given
+  | 'garbled' // an answer that is not what CouchDB says: a proxy's page, half a body
+  | 'overloaded' // 429, 503, `all_dbs_active`
+  | 'server' // any other 5xx
+  | 'unauthorized' // 401
+  | 'forbidden' // 403
+  | 'not_found' // 404
+  | 'conflict' // 409
+  | 'exists' // 412
+  | 'too_large' // 413
+  | 'bad_request' // any other 4xx
+
+/**
+ * When it is worth asking again. `soon`: by itself it will pass; back off and retry. `slowly`: a person has to mend
+ * it (a password, a right); say so and look again now and then. `never`: the same request will get the same answer.
+ */
+export type Retry = 'soon' | 'slowly' | 'never'
+
+/** The one table of what is retried. */
+export const retryTable: Readonly<Record<CouchErrorCode, Retry>> = {
+  unreachable: 'soon',
+  timeout: 'soon',
+  garbled: 'soon',
+  overloaded: 'soon',
+  server: 'soon',
+  unauthorized: 'slowly',
+  forbidden: 'slowly',
+  not_found: 'never',
+  conflict: 'never',
+  exists: 'never',
+  too_large: 'never',
+  bad_request: 'never',
+}
+
+export interface CouchErrorDetails {
+  readonly request: string
+  readonly status?: number
+  readonly error?: string
+  readonly reason?: string
+}
+
+/** An answer of CouchDB that is not the one hoped for, or no answer at all. Holds no credentials. */
+export class CouchError extends SidecarError {
+  override readonly name = 'CouchError'
+  declare readonly code: CouchErrorCode
+  readonly request: string
+  readonly status: number | undefined
+  /** CouchDB's own `error` word, where it gave one. */
+  readonly error: string | undefined
+  /** CouchDB's own `reason`, or what the network said. */
+  readonly reason: string
+
+  constructor(code: CouchErrorCode, details: CouchErrorDetails, options?: ErrorOptions) {
+    const reason = details.reason ?? code
+    super(code, `${details.request}: ${details.status ? `${details.status} ` : ''}${reason}`, options)
+    this.request = details.request
+    this.status = details.status
+    this.error = details.error
+    this.reason = reason
+  }
+
+  get retry(): Retry {
+    return retryTable[this.code]
+  }
+}
+
+const byStatus: Readonly<Record<number, CouchErrorCode>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  408: 'timeout',
+  409: 'conflict',
+  412: 'exists',
+  413: 'too_large',
+  429: 'overloaded',
+  503: 'overloaded',
+}
+
+/** The code for an HTTP status and CouchDB's `error` word. */
+export function codeOf(status: number, error?: string): CouchErrorCode {
+  if (error === 'all_dbs_active') return 'overloaded'
+  return byStatus[status] ?? (status >= 500 ? 'server' : 'bad_request')
+}
+
+export const isCouchError = (thrown: unknown, code?: CouchErrorCode): thrown is CouchError =>
+  thrown instanceof CouchError && (code === undefined || thrown.code === code)

@@ -1,0 +1,16 @@
+/** A message as a handler gives it. Addresses and subject are refused if they hold a line break. */
+export interface Message {
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+  readonly html?: string
+}
+
+/** `ctx.mail`: bound to the entry, so that the Message-ID is the same on every try. */
+export interface Mail {
+  /**
+   * Resolves when the server has accepted the message (or had accepted it on an earlier try of this entry).
+   * Throws `Reject` where it never will (a 5xx answer, a malformed address); anything else thrown is worth another try.
+   */
+  send(message: Message): Promise<void>
+}

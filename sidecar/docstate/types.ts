@@ -1,0 +1,103 @@
+import type { Logger } from 'pino'
+import type { Backoff } from '../core/backoff.ts'
+import type { Failure } from '../core/errors.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Mail } from './mail.ts'
+
+/**
+ * The words of the house.
+ *
+ * entry    one arrival of a document in a state. It begins when the document is written in that state without a
+ *          `docstate` field for it, and ends when it leaves, is marked handled, or fails for good.
+ * claim    the right to run an unsafe handler on an entry, won by an MVCC write on the document.
+ * lease    how long a claim is believed without a sign of life. Judged by the watcher's own clock.
+ * lost     an entry whose claim was not renewed for a whole lease: its worker died or was cut off.
+ * parked   a lost entry that waits for a person, because nobody knows whether its effect happened.
+ */
+
+export type Mode = 'safe' | 'unsafe'
+
+export interface Claim {
+  /** Name of the worker (`SIDECAR_NAME`). */
+  readonly worker: string
+  /** Which claim of which process this is; nobody else has the same one. */
+  readonly token: string
+  /** When it was won or last renewed. For people: no decision compares it with another clock. */
+  readonly at: string
+  readonly lease_ms: number
+}
+
+/**
+ * The engine's own field, `docstate`, on a document that is being handled, waits for another try, or went wrong. It
+ * speaks of the state named in it; in any other state it is a remnant and counts for nothing.
+ */
+export interface Docstate {
+  readonly state: string
+  /** The revision with which the entry began: with the id and the state, the stable part of `ctx.key`. */
+  readonly entry?: string
+  readonly claim?: Claim
+  /** Tries that failed. */
+  readonly attempts?: number
+  readonly failure?: Failure & { readonly at: string }
+  /** Not before this time: the next try. */
+  readonly retry_at?: string
+  /** When the machine's timeout moves the document on. */
+  readonly timeout_at?: string
+  /** A worker was lost in the middle; an operator decides (`couchdb-sidecar retry`). */
+  readonly parked?: { readonly at: string; readonly reason: string }
+  /** The handler is done with this entry although the document stays in the state. */
+  readonly handled?: string
+  /** In `error`: the state in which it failed, to which `retry` brings it back. */
+  readonly failed_in?: string
+  /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */
+  readonly done?: readonly string[]
+}
+
+export interface HandlerOptions {
+  /** Runs at the same time, of this handler in this process. Default 32. */
+  readonly concurrency?: number
+  /** Failed tries before the document goes to `error`. Default 10. */
+  readonly attempts?: number
+  /** Wait between tries: full jitter below a doubling ceiling. Default 1 s doubling to 5 min. */
+  readonly backoff?: Backoff
+  /** Unsafe only. What becomes of an entry whose worker was lost: `park` (default) or `retry`. */
+  readonly onLost?: 'park' | 'retry'
+}
+
+/** What a handler gets beside the document. */
+export interface Context {
+  /** The same for every try of one entry, and for no other: give it to the mail or payment provider. */
+  readonly key: string
+  /** 1 for the first try. */
+  readonly attempt: number
+  /** Aborts when the claim is lost or the sidecar stops: start no further effect then. */
+  readonly signal: AbortSignal
+  readonly log: Logger
+  readonly mail: Mail
+  /** Saves the document itself before the handler ends; returns it as stored. Throws if the claim is lost. */
+  save<D extends Doc>(doc: D): Promise<D & StoredDoc>
+  /** Another document of the same database; `undefined` if it is not there. */
+  find(id: string): Promise<StoredDoc | undefined>
+  /** Writes another document of the same database. Throws `CouchError` with code `conflict` if it has changed. */
+  put<D extends Doc>(doc: D): Promise<D & StoredDoc>
+}
+
+export type Handler = (doc: StoredDoc, ctx: Context) => Promise<Doc | void>
+
+/** One line of the dispatch table. */
+export interface Registration {
+  readonly type: string
+  readonly state: string
+  readonly mode: Mode
+  readonly handler: Handler
+  readonly options: Required<HandlerOptions>
+}
+
+/** What came of one run, closed: one function makes it from the run, one turns it into a document. */
+export type Outcome =
+  | { readonly kind: 'next'; readonly doc: Doc }
+  | { readonly kind: 'nothing' } // returned nothing: saved by itself, or done without leaving the state
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly done: readonly string[] }
+  | { readonly kind: 'rejected'; readonly failure: Failure }
+  | { readonly kind: 'claim-lost' } // somebody else has the document now; what we know no longer counts
+  | { readonly kind: 'stopped' } // did not end within the grace period
