@@ -86,7 +86,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
       const target = [base, db === undefined ? undefined : encodeURIComponent(db), path].filter(Boolean).join('/')
       const search = new URLSearchParams(query as Record<string, string> | undefined)
       try {
-        const response = await fetch(`${target}?${search}`, {
+        const response = await fetch(`${target}?${search.toString()}`, {
           method,
           headers: { ...headers, accept: 'application/json', 'content-type': 'application/json' },
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
