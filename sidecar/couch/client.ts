@@ -12,6 +12,8 @@ export interface CouchRequest {
   readonly path?: string
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly body?: unknown
+  /** The body as JSON text, where the caller has it already. */
+  readonly json?: string
   readonly signal?: AbortSignal | undefined
   /** How long to wait for the whole answer, milliseconds. Default 60,000. */
   readonly timeoutMs?: number
@@ -58,7 +60,9 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
 
   const couch: Couch = {
     url: base,
-    async request<T>({ method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS }: CouchRequest) {
+    async request<T>(request: CouchRequest) {
+      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS } = request
+      const json = request.json ?? (body === undefined ? undefined : JSON.stringify(body))
       const name = nameOf(method, db, path)
       const answer: unknown = await withDeadline(name, timeoutMs, signal, (deadline) =>
         server
@@ -67,7 +71,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
             ...(db === undefined ? {} : { db }),
             ...(path === undefined ? {} : { path }),
             ...(query === undefined ? {} : { qs: query }),
-            ...(body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) }),
+            ...(json === undefined ? {} : { body: json, dontStringify: true }),
             signal: deadline,
           } as nano.RequestOptions)
           .catch((thrown: unknown) => {

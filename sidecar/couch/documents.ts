@@ -27,7 +27,7 @@ export const SEQ_ZERO = '0' as unknown as Seq
 export const SEQ_NOW = 'now' as unknown as Seq
 
 /** The text of a sequence, for a request or for storing it; PouchDB's are numbers. */
-export const seqText = (seq: Seq): string => String(seq)
+export const seqText = (seq: Seq): string => `${seq as unknown as string}`
 export const seqFrom = (stored: string | number): Seq => stored as unknown as Seq
 
 /** One row of `_bulk_docs`. `accepted` (a cluster's 202): stored by fewer copies than the quorum. */

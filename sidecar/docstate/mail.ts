@@ -14,3 +14,13 @@ export interface Mail {
    */
   send(message: Message): Promise<void>
 }
+
+/** Where the engine gets an entry's mail from. */
+export interface MailBinding {
+  /** `done`: the Message-IDs that earlier tries of this entry saw accepted; the answer's `done` has the new ones too. */
+  forEntry(entry: {
+    readonly key: string
+    readonly done: readonly string[]
+    readonly signal: AbortSignal
+  }): Mail & { readonly done: readonly string[] }
+}

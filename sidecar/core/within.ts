@@ -1,0 +1,24 @@
+import type { Clock } from './clock.ts'
+
+/**
+ * Waits for `work`, but no longer than `ms`: true if it was done in time. Throws what the work throws, and the
+ * signal's reason as soon as it aborts.
+ */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>, signal?: AbortSignal): Promise<boolean> {
+  signal?.throwIfAborted()
+  const done = new AbortController()
+  const abort = () => done.abort()
+  signal?.addEventListener('abort', abort, { once: true })
+  try {
+    const late = clock.sleep(ms, done.signal).then(
+      () => false,
+      () => true,
+    )
+    const inTime = await Promise.race([work.then(() => true), late])
+    signal?.throwIfAborted()
+    return inTime
+  } finally {
+    done.abort()
+    signal?.removeEventListener('abort', abort)
+  }
+}

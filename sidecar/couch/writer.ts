@@ -1,0 +1,115 @@
+import type { Doc } from './documents.ts'
+import type { Database } from './database.ts'
+import { CouchError, codeOf, isCouchError, type CouchErrorCode } from './errors.ts'
+
+/** What became of one write. An answer that did not come, or came garbled, is thrown instead: nobody knows then. */
+export type Written =
+  | { readonly kind: 'stored'; readonly rev: string }
+  /** A cluster's 202: at least one copy has it, but not the quorum. Whoever needs to have won, has lost. */
+  | { readonly kind: 'accepted'; readonly rev: string }
+  | { readonly kind: 'conflict' }
+  /** By `validate_doc_update`, `_security`, or because CouchDB cannot store such a document. */
+  | { readonly kind: 'refused'; readonly code: CouchErrorCode; readonly reason: string }
+
+export interface Writer {
+  /** Throws `CouchError` where the outcome is unknown, `TypeError` for a document that has no JSON. */
+  write(doc: Doc): Promise<Written>
+  /** Resolves when nothing is waiting or under way. */
+  drain(): Promise<void>
+}
+
+interface Pending {
+  readonly id: string
+  readonly json: string
+  readonly resolve: (written: Written) => void
+  readonly reject: (error: unknown) => void
+}
+
+const MAX_DOCS = 1000
+const MAX_BYTES = 4 * 1024 * 1024
+
+/**
+ * Group commit: one `_bulk_docs` at a time for a database, and whatever becomes ready meanwhile travels together in
+ * the next. Nobody waits for a timer: a write that finds the writer idle leaves at the end of the event loop's turn.
+ * One request at a time is not a limit but the fastest way: CouchDB commits a bulk request of a thousand in less time
+ * than two of five hundred side by side (measured by `npm run bench`).
+ *
+ * Rows are matched by id, since servers may answer in another order; so a batch never holds an id twice.
+ */
+export function createWriter(database: Database, signal: AbortSignal): Writer {
+  let waiting: Pending[] = []
+  let running: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    await new Promise(setImmediate)
+    while (waiting.length > 0) await commit(takeBatch())
+    running = undefined
+  }
+
+  function takeBatch(): Pending[] {
+    const ids = new Set<string>()
+    const batch: Pending[] = []
+    const left: Pending[] = []
+    let bytes = 0
+    for (const pending of waiting) {
+      const fits = batch.length === 0 || (batch.length < MAX_DOCS && bytes + pending.json.length <= MAX_BYTES)
+      if (fits && !ids.has(pending.id)) {
+        ids.add(pending.id)
+        bytes += pending.json.length
+        batch.push(pending)
+      } else left.push(pending)
+    }
+    waiting = left
+    return batch
+  }
+
+  async function commit(batch: Pending[]): Promise<void> {
+    try {
+      const json = batch.map((pending) => pending.json)
+      const rows = new Map((await database.bulk(json, { signal })).map((row) => [row.id, row]))
+      for (const { id, resolve, reject } of batch) {
+        const row = rows.get(id)
+        if (row) resolve(writtenFrom(row))
+        else reject(new CouchError('garbled', { request: 'POST _bulk_docs', reason: `no row for ${id}` }))
+      }
+    } catch (thrown) {
+      if (isCouchError(thrown, 'too_large') && batch.length > 1) {
+        const half = Math.ceil(batch.length / 2)
+        await commit(batch.slice(0, half))
+        await commit(batch.slice(half))
+        return
+      }
+      for (const { resolve, reject } of batch) {
+        if (isCouchError(thrown, 'too_large')) resolve({ kind: 'refused', code: thrown.code, reason: thrown.reason })
+        else reject(thrown)
+      }
+    }
+  }
+
+  return {
+    write: (doc) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ id: doc._id, json: JSON.stringify(doc), resolve, reject })
+        running ??= run()
+      }),
+    async drain() {
+      while (running) await running
+    },
+  }
+}
+
+function writtenFrom(row: { rev?: string; accepted?: boolean; error?: string; reason?: string }): Written {
+  if (row.rev !== undefined && row.error === undefined) {
+    return { kind: row.accepted ? 'accepted' : 'stored', rev: row.rev }
+  }
+  if (row.error === 'conflict') return { kind: 'conflict' }
+  const reason = row.reason ?? row.error ?? 'no reason given'
+  return { kind: 'refused', code: statusOfRow[row.error ?? ''] ?? codeOf(400), reason }
+}
+
+/** `_bulk_docs` says in a word what a single PUT says in a status. */
+const statusOfRow: Readonly<Record<string, CouchErrorCode>> = {
+  forbidden: 'forbidden',
+  unauthorized: 'unauthorized',
+  document_too_large: 'too_large',
+}

@@ -1,0 +1,91 @@
+import type { Machines } from '../../ddocs/machine.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { handlerDefaults } from './control.ts'
+import type { Claim, Docstate, Registration } from './types.ts'
+
+/** What a document asks for now. The one place that reads `docstate` to decide. */
+export type Assessment =
+  /** No business of ours: no handler, or it is done with, or a person has to decide. */
+  | { readonly kind: 'ignore' }
+  | { readonly kind: 'ready'; readonly registration: Registration }
+  /** Look again at this time (milliseconds since the epoch): another try is due, or a state's time is up. */
+  | { readonly kind: 'wait'; readonly until: number }
+  | { readonly kind: 'claimed'; readonly claim: Claim; readonly registration: Registration }
+  /** The state has a timeout, but nobody wrote down when it ends. */
+  | { readonly kind: 'untimed'; readonly afterMs: number }
+
+const IGNORE: Assessment = { kind: 'ignore' }
+
+/** The dispatch table: handlers and timeouts by type and state. */
+export interface DispatchTable {
+  readonly registrations: readonly Registration[]
+  readonly machines: Machines
+}
+
+export type Assess = (doc: StoredDoc, now: number) => Assessment
+
+export function createAssess({ registrations, machines }: DispatchTable): Assess {
+  const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
+  const timeouts = timeoutsOf(machines)
+
+  return (doc, now) => {
+    const { type, state } = doc
+    if (typeof type !== 'string' || typeof state !== 'string') return IGNORE
+    const registration = table.get(keyOf(type, state))
+    const timeout = timeouts.get(keyOf(type, state))
+    if (!registration && !timeout) return IGNORE
+
+    const docstate = docstateOf(doc)
+    if (docstate?.parked || docstate?.handled) return IGNORE
+    if (timeout) {
+      const until = timeOf(docstate?.timeout_at)
+      if (until === undefined) return { kind: 'untimed', afterMs: timeout.afterMs }
+      if (until <= now) return { kind: 'ready', registration: timeout.registration }
+      if (!registration) return { kind: 'wait', until }
+    }
+    if (!registration) return IGNORE
+    if (isClaim(docstate?.claim)) return { kind: 'claimed', claim: docstate.claim, registration }
+    const retryAt = timeOf(docstate?.retry_at)
+    if (retryAt !== undefined && retryAt > now) return { kind: 'wait', until: retryAt }
+    return { kind: 'ready', registration }
+  }
+}
+
+interface Timeout {
+  readonly afterMs: number
+  /** The end of a state's time is handled like anything else: by a safe handler, made from the table. */
+  readonly registration: Registration
+}
+
+function timeoutsOf(machines: Machines): Map<string, Timeout> {
+  const timeouts = new Map<string, Timeout>()
+  for (const [type, machine] of Object.entries(machines)) {
+    for (const [state, { timeout }] of Object.entries(machine)) {
+      if (!timeout) continue
+      const handler = (doc: StoredDoc) => Promise.resolve({ ...doc, state: timeout.next })
+      const registration: Registration = { type, state, mode: 'safe', handler, options: handlerDefaults }
+      timeouts.set(keyOf(type, state), { afterMs: timeout.afterMs, registration })
+    }
+  }
+  return timeouts
+}
+
+const keyOf = (type: string, state: string) => `${type}\0${state}`
+
+/** The engine's field, if it speaks of the state the document is in. Anything else written there counts for nothing. */
+export function docstateOf(doc: Doc): Docstate | undefined {
+  const field = doc.docstate
+  if (typeof field !== 'object' || field === null) return undefined
+  return (field as Docstate).state === doc.state ? (field as Docstate) : undefined
+}
+
+/** Milliseconds of a time written in a document; undefined for anything that is not one. */
+function timeOf(written: unknown): number | undefined {
+  const ms = typeof written === 'string' ? Date.parse(written) : NaN
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+function isClaim(field: unknown): field is Claim {
+  const claim = field as Partial<Claim> | null | undefined
+  return typeof claim?.token === 'string' && typeof claim.lease_ms === 'number'
+}

@@ -1,0 +1,88 @@
+import type { HandledState, Machines, NextState } from '../../ddocs/machine.ts'
+import { ConfigError } from '../core/errors.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
+
+/** A state's name, as far as the machines are known: any string where nothing was declared. */
+type StateOf<M extends Machines, T extends keyof M, Md extends Mode> = string extends keyof M
+  ? string
+  : HandledState<M, T, Md>
+type Next<M extends Machines, T extends keyof M, S> = string extends keyof M
+  ? string
+  : S extends keyof M[T]
+    ? NextState<M, T, S>
+    : never
+
+/** A handler as it is written: gets a document of its type and state, returns the next one or nothing. */
+export type TypedHandler<M extends Machines, T extends keyof M, S, D extends Doc> = (
+  doc: D & StoredDoc & { readonly type: T; readonly state: S },
+  ctx: Context,
+) => Promise<(Doc & { readonly state: Next<M, T, S> }) | void>
+
+/**
+ * Where handlers are registered, by `doc.type` and `doc.state`.
+ *
+ * `safe`: may run twice by accident; runs without a claim; a lost save race is dropped quietly.
+ * `unsafe`: must not be run twice by racing workers; the worker first wins the document.
+ *
+ * A handler returns the next document, or saves it itself with `ctx.save` and returns nothing. Throwing tries again
+ * later, and after `attempts` tries goes to `state: "error"`; throwing `Reject` goes there at once.
+ *
+ * @example
+ * control.unsafe('order', 'paid', async (order: Order, ctx) => {
+ *   await ctx.mail.send({ to: order.email, subject: 'Your invoice', text: invoiceOf(order) })
+ *   return { ...order, state: 'invoiced' }
+ * })
+ */
+export interface Control<M extends Machines = Machines> {
+  safe<T extends keyof M & string, S extends StateOf<M, T, 'safe'>, D extends Doc = Doc>(
+    type: T,
+    state: S,
+    handler: TypedHandler<M, T, S, D>,
+    options?: Omit<HandlerOptions, 'onLost'>,
+  ): void
+  unsafe<T extends keyof M & string, S extends StateOf<M, T, 'unsafe'>, D extends Doc = Doc>(
+    type: T,
+    state: S,
+    handler: TypedHandler<M, T, S, D>,
+    options?: HandlerOptions,
+  ): void
+  readonly machines: M
+  readonly registrations: readonly Registration[]
+}
+
+export const handlerDefaults: Required<HandlerOptions> = {
+  concurrency: 32,
+  attempts: 10,
+  backoff: { baseMs: 1000, capMs: 300_000 },
+  onLost: 'park',
+}
+
+/** An empty dispatch table for these machines. Two handlers for one state are a `ConfigError`. */
+export function createControl<const M extends Machines = Machines>(machines: M): Control<M> {
+  const registrations: Registration[] = []
+
+  const register =
+    (mode: Mode) =>
+    (type: string, state: string, handler: unknown, options: HandlerOptions = {}) => {
+      if (registrations.some((known) => known.type === type && known.state === state)) {
+        throw new ConfigError([`two handlers for ${type} in state ${state}: expected one`])
+      }
+      const declared = machines[type]
+      if (declared && declared[state]?.mode !== mode) {
+        const states = Object.keys(declared).filter((name) => declared[name]!.mode === mode)
+        throw new ConfigError([
+          `${mode} handler for ${type} in state ${state}: the machine of ${type} declares as ${mode}: ${states.join(', ') || 'none'}`,
+        ])
+      }
+      registrations.push({
+        type,
+        state,
+        mode,
+        handler: handler as Handler,
+        options: { ...handlerDefaults, ...options },
+      })
+    }
+
+  return { safe: register('safe'), unsafe: register('unsafe'), machines, registrations } as Control<M>
+}

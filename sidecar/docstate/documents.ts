@@ -1,0 +1,97 @@
+import { fullJitter, type Random } from '../core/backoff.ts'
+import { isoTime } from '../core/clock.ts'
+import type { Failure } from '../core/errors.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import { effectsDone, failedTries, type Flight } from './flight.ts'
+import type { Claim, Docstate } from './types.ts'
+
+/**
+ * Every document that the engine writes is made here, by pure functions. All keep the user's fields as they are and
+ * touch only `state`, `error` and `docstate`.
+ */
+
+/** `doc` with this `docstate`, or without any. */
+export function withDocstate<D extends Doc>(doc: D, docstate: Docstate | undefined): D {
+  const { docstate: _old, ...fields } = doc as D & { docstate?: unknown }
+  return (docstate ? { ...fields, docstate } : fields) as D
+}
+
+/** What stays true of the entry over its tries. */
+function entryOf(flight: Flight): Docstate {
+  const { before, entry } = flight
+  const attempts = failedTries(before)
+  const done = effectsDone(before)
+  return {
+    state: flight.registration.state,
+    entry,
+    ...(attempts > 0 && { attempts }),
+    ...(before?.failure && { failure: before.failure }),
+    ...(done.length > 0 && { done }),
+    ...(before?.timeout_at && { timeout_at: before.timeout_at }),
+  }
+}
+
+export const claimed = (flight: Flight, claim: Claim): StoredDoc =>
+  withDocstate(flight.doc, { ...entryOf(flight), claim })
+
+/** The claim given back: anybody may take the document at once. */
+export const released = (flight: Flight): StoredDoc => withDocstate(flight.doc, entryOf(flight))
+
+/** The handler's document. It has left the state, or else is marked so that it is not handled again. */
+export function saved(flight: Flight, next: Doc, machines: Machines, now: number): Doc {
+  const doc = { ...next, _id: flight.id, _rev: flight.doc._rev }
+  const { type, state } = flight.registration
+  if (next.state === state) {
+    return withDocstate(doc, { state, entry: flight.entry, handled: isoTime(now) })
+  }
+  const timeout = machines[type]?.[String(next.state)]?.timeout
+  return withDocstate(doc, timeout && { state: String(next.state), timeout_at: isoTime(now + timeout.afterMs) })
+}
+
+/** `state: "error"`, final until somebody brings it back. */
+export function errored(flight: Flight, failure: Failure, now: number): StoredDoc {
+  const at = isoTime(now)
+  const attempts = failedTries(flight.before) + 1
+  const error = { code: failure.code, reason: failure.reason, at }
+  const docstate = { state: 'error', failed_in: flight.registration.state, attempts }
+  return withDocstate({ ...flight.doc, state: 'error', error }, docstate)
+}
+
+/** A failed try on record: when the next one is due, or `error` if it was the last. */
+export function failed(
+  flight: Flight,
+  failure: Failure,
+  done: readonly string[],
+  now: number,
+  random: Random,
+): StoredDoc {
+  const { attempts: allowed, backoff } = flight.registration.options
+  const attempts = failedTries(flight.before) + 1
+  if (attempts >= allowed) return errored(flight, failure, now)
+  return withDocstate(flight.doc, {
+    ...entryOf(flight),
+    attempts,
+    failure: { ...failure, at: isoTime(now) },
+    retry_at: isoTime(now + fullJitter(backoff, attempts, random)),
+    ...(done.length > 0 && { done }),
+  })
+}
+
+/** Nobody knows whether the effect happened: a person decides. */
+export const parked = (flight: Flight, reason: string, now: number): StoredDoc =>
+  withDocstate(flight.doc, { ...entryOf(flight), parked: { at: isoTime(now), reason } })
+
+/**
+ * `ours` upon `theirs`, where both come from `base`: the fields that we changed, on the document as it is now. The
+ * engine's own field is ours: whoever rebases still holds the document.
+ */
+export function rebase(base: StoredDoc, ours: Doc, theirs: StoredDoc): Doc {
+  const merged: Record<string, unknown> = { ...theirs }
+  for (const field of new Set([...Object.keys(base), ...Object.keys(ours)])) {
+    if (field.startsWith('_') || JSON.stringify(base[field]) === JSON.stringify(ours[field])) continue
+    if (ours[field] === undefined) delete merged[field]
+    else merged[field] = ours[field]
+  }
+  return withDocstate(merged as Doc, ours.docstate as Docstate | undefined)
+}

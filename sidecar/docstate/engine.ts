@@ -1,0 +1,175 @@
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import { within } from '../core/within.ts'
+import type { Database } from '../couch/database.ts'
+import { CouchError } from '../couch/errors.ts'
+import { createWriter } from '../couch/writer.ts'
+import { createPlaceStore } from '../feed/place-store.ts'
+import { createAssess, type DispatchTable } from './assess.ts'
+import { createClaims } from './claims.ts'
+import { Dispatch } from './dispatch.ts'
+import { DueQueue } from './due.ts'
+import { createExecute } from './execute.ts'
+import { createFly, type Fly } from './fly.ts'
+import { createLook } from './look.ts'
+import type { MailBinding } from './mail.ts'
+import { createRecover } from './recover.ts'
+import { createSettle } from './settle.ts'
+import { createStore } from './store.ts'
+import { createSweep } from './sweep.ts'
+import type { Registration } from './types.ts'
+import { Watch } from './watch.ts'
+
+export interface EngineOptions {
+  readonly database: Database
+  readonly table: DispatchTable
+  readonly mailer: MailBinding
+  /** Name of this worker, as it stands in claims. */
+  readonly worker: string
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** Bytes of documents in flight. Default 16 MB. */
+  readonly memory?: number
+  /** How long a claim is believed without a sign of life. Default 30 s. */
+  readonly leaseMs?: number
+  /** How long running handlers may take to end when the sidecar stops. Default 10 s. */
+  readonly graceMs?: number
+  /** Time between two looks at everything that is in a handled state. Default 60 s. */
+  readonly sweepMs?: number
+  /** Sign of life asked of the server. Default 10 s. */
+  readonly heartbeatMs?: number
+}
+
+export interface EngineHealth {
+  readonly database: string
+  readonly following: boolean
+  /** Documents between claim and save. */
+  readonly inFlight: number
+  /** Times the feed began again from its start. */
+  readonly rewinds: number
+  readonly trouble: string | undefined
+}
+
+/** The engine of one database: everything between its feed and the last save. */
+export interface Engine {
+  /** Works until the signal aborts; resolves when everything is settled or given back. Once only. */
+  run(signal: AbortSignal): Promise<void>
+  health(): EngineHealth
+}
+
+/** How long what is left of the grace period's end may take: telling handlers to stop and writing that down. */
+const LAST_WORDS_MS = 2000
+const FIRST_SWEEP_MS = 30_000
+
+export function createEngine(options: EngineOptions): Engine {
+  const { database, table, mailer, worker, clock, random, log } = options
+  const { memory = 16 * 1024 * 1024, leaseMs = 30_000, graceMs = 10_000, sweepMs = 60_000, heartbeatMs } = options
+  const { machines } = table
+  const hard = new AbortController()
+  const ticks = () => clock.ticks()
+  let closed = false
+  let started = false
+
+  const writer = createWriter(database, hard.signal)
+  const store = createStore({ database, writer, clock, random, signal: hard.signal })
+  const claims = createClaims({ database, store, worker, leaseMs, clock, random })
+  const execute = createExecute({ database, writer, store, mailer, machines, now: () => clock.now(), log })
+  const settle = createSettle({ store, claims, machines, clock, random, log })
+  const flies = new Map<Registration, Fly>()
+  const flyOf = (registration: Registration): Fly => {
+    const known = flies.get(registration)
+    const fly = known ?? createFly({ registration, claims, execute, settle, ticks, closed: () => closed })
+    if (!known) flies.set(registration, fly)
+    return fly
+  }
+  const recover = createRecover({ store, flyOf, clock, log })
+  const assess = createAssess(table)
+  const due = new DueQueue(clock, sweepMs * 2)
+  const dispatch = new Dispatch({ assess, flyOf, recover, due, writer, clock, log, memory })
+  const places = createPlaceStore(database, worker)
+  const watch = new Watch({
+    database,
+    assess,
+    dispatch,
+    places,
+    clock,
+    random,
+    log,
+    ...(heartbeatMs && { heartbeatMs }),
+  })
+  const look = createLook(database, dispatch)
+  const sweep = createSweep({ database, table, clock, horizonMs: sweepMs * 2, look })
+
+  /** Documents whose time has come: another try, a state's end, a lease of somebody else. */
+  async function lookAtDue(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const ids = await due.next(signal)
+      try {
+        await look(ids, signal)
+      } catch (thrown) {
+        if (!(thrown instanceof CouchError)) throw thrown
+        for (const id of ids) due.add(id, clock.now() + 1000 + random() * 4000)
+      }
+    }
+  }
+
+  async function sweepNowAndThen(signal: AbortSignal): Promise<void> {
+    await within(clock, FIRST_SWEEP_MS, watch.caughtUp, signal)
+    await within(clock, FIRST_SWEEP_MS, dispatch.whenIdle(), signal)
+    for (;;) {
+      signal.throwIfAborted()
+      try {
+        const found = await sweep(signal)
+        log.debug({ found }, 'swept')
+      } catch (thrown) {
+        if (!(thrown instanceof CouchError)) throw thrown
+        log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
+      }
+      await clock.sleep(sweepMs * (0.8 + random() * 0.4), signal)
+    }
+  }
+
+  async function finish(): Promise<void> {
+    closed = true
+    const settled = await within(clock, graceMs, dispatch.whenIdle())
+    if (!settled) {
+      dispatch.abort(new Error('the sidecar stops'))
+      await within(clock, LAST_WORDS_MS, dispatch.whenIdle())
+    }
+    await within(clock, LAST_WORDS_MS, watch.savePlace(hard.signal))
+    hard.abort(new Error('the sidecar has stopped'))
+  }
+
+  return {
+    async run(signal) {
+      if (started) throw new Error(`the engine of ${database.name} was started twice`)
+      started = true
+      const kept = claims.keep(hard.signal)
+      const soft = new AbortController()
+      const stop = () => soft.abort(signal.reason)
+      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) stop()
+      const loops = [watch.run(soft.signal), lookAtDue(soft.signal), sweepNowAndThen(soft.signal)]
+      try {
+        await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end
+      } catch (thrown) {
+        if (!signal.aborted) throw thrown
+      } finally {
+        stop()
+        await Promise.allSettled(loops)
+        await finish()
+        await kept
+        signal.removeEventListener('abort', stop)
+      }
+    },
+    health: () => ({
+      database: database.name,
+      following: watch.following,
+      inFlight: dispatch.inFlight,
+      rewinds: watch.rewinds,
+      trouble: watch.trouble?.message,
+    }),
+  }
+}

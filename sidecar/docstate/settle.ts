@@ -1,0 +1,77 @@
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import { isoTime, type Clock } from '../core/clock.ts'
+import type { Failure } from '../core/errors.ts'
+import type { Doc } from '../couch/documents.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import type { Claims } from './claims.ts'
+import { errored, failed, parked, saved, withDocstate } from './documents.ts'
+import type { Flight } from './flight.ts'
+import type { Store } from './store.ts'
+import type { Outcome } from './types.ts'
+
+export interface SettleOptions {
+  readonly store: Store
+  readonly claims: Claims
+  readonly machines: Machines
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** Writes down what came of a run. The only writer of outcomes. */
+export type Settle = (flight: Flight, outcome: Outcome) => Promise<void>
+
+const LOST: Failure = { code: 'lost', reason: 'its worker stopped before it was done' }
+
+export function createSettle({ store, claims, machines, clock, random, log }: SettleOptions): Settle {
+  /** The document that says it, or undefined where there is nothing to say. */
+  function documentFor(flight: Flight, outcome: Outcome, now: number): Doc | undefined {
+    const { mode, state, options } = flight.registration
+    switch (outcome.kind) {
+      case 'next':
+        return saved(flight, outcome.doc, machines, now)
+      case 'nothing':
+        return flight.left ? undefined : withDocstate(flight.doc, { state, entry: flight.entry, handled: isoTime(now) })
+      case 'failed':
+        return failed(flight, outcome.failure, outcome.done, now, random)
+      case 'rejected':
+        return errored(flight, outcome.failure, now)
+      case 'claim-lost':
+        return undefined
+      case 'stopped':
+        if (mode === 'safe') return undefined
+        return options.onLost === 'park' ? parked(flight, LOST.reason, now) : failed(flight, LOST, [], now, random)
+    }
+  }
+
+  return async (flight, outcome) => {
+    const { type, state, mode } = flight.registration
+    const now = clock.now()
+    const doc = documentFor(flight, outcome, now)
+    const ids = { doc: flight.id, type, state, outcome: outcome.kind }
+    const written = await flight.exclusive(async () => {
+      claims.drop(flight) // from here on the document is let go of, not renewed
+      if (!doc) return undefined
+      const first = await store(flight, doc)
+      if (first.kind !== 'refused') return first
+      log.warn({ ...ids, ...first.failure }, 'CouchDB refused the document of a handler')
+      const second = await store(flight, errored(flight, refusedSave(first.failure), now))
+      if (second.kind !== 'refused') return second
+      return store(flight, parked(flight, refusedSave(first.failure).reason, now))
+    })
+
+    if (outcome.kind === 'failed' || outcome.kind === 'rejected') {
+      log.warn({ ...ids, ...outcome.failure }, 'handler failed')
+    }
+    if (written?.kind === 'refused') log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of it')
+    else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {
+      log.warn(ids, 'the document was taken over while its handler ran; its outcome is not saved')
+    } else log.debug(ids, 'settled')
+  }
+}
+
+const refusedSave = ({ code, reason }: Failure): Failure => ({
+  code: 'save_refused',
+  reason: `CouchDB refused the handler's document (${code}): ${reason}`,
+})

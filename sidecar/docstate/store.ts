@@ -1,0 +1,83 @@
+import { fullJitter, type Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Failure } from '../core/errors.ts'
+import type { Database } from '../couch/database.ts'
+import type { Doc } from '../couch/documents.ts'
+import { CouchError } from '../couch/errors.ts'
+import { patiently } from '../couch/patiently.ts'
+import type { Writer } from '../couch/writer.ts'
+import { docstateOf } from './assess.ts'
+import { rebase } from './documents.ts'
+import type { Flight } from './flight.ts'
+
+/** What became of a write on a flight's document, once that is known. */
+export type Stored =
+  | { readonly kind: 'stored' }
+  /** By fewer copies than the quorum. Counts as lost for a claim. */
+  | { readonly kind: 'accepted' }
+  /** Somebody else has changed the document, and it is not ours any more. */
+  | { readonly kind: 'lost' }
+  /** CouchDB will never take this document, and says why. */
+  | { readonly kind: 'refused'; readonly failure: Failure }
+
+/**
+ * Writes `doc` over `flight.doc` and updates it. Asks until the outcome is known: an answer that did not come may
+ * have been a yes. Throws the signal's reason when there is no more time for asking.
+ */
+export type Store = (flight: Flight, doc: Doc) => Promise<Stored>
+
+export interface StoreOptions {
+  readonly database: Database
+  readonly writer: Writer
+  readonly clock: Clock
+  readonly random: Random
+  /** The end of all patience. */
+  readonly signal: AbortSignal
+}
+
+const BACKOFF = { baseMs: 200, capMs: 15_000 }
+
+export function createStore({ database, writer, clock, random, signal }: StoreOptions): Store {
+  /** Undefined where nobody knows. */
+  async function attempt(flight: Flight, doc: Doc): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
+    try {
+      const written = await writer.write({ ...doc, _id: flight.id, _rev: flight.doc._rev })
+      if (written.kind === 'refused') return { kind: 'refused', failure: written }
+      if (written.kind !== 'conflict') flight.doc = { ...doc, _id: flight.id, _rev: written.rev }
+      return written
+    } catch (thrown) {
+      if (thrown instanceof CouchError) return undefined
+      if (thrown instanceof TypeError) return { kind: 'refused', failure: { code: 'no_json', reason: thrown.message } }
+      throw thrown
+    }
+  }
+
+  return async (flight, wanted) => {
+    const wantsClaim = holdsClaim(flight, wanted)
+    let doc = wanted
+    let unsure = false
+    for (let tries = 1; ; tries++) {
+      const outcome = await attempt(flight, doc)
+      if (outcome && outcome.kind !== 'conflict') return outcome
+      unsure ||= outcome === undefined
+      const hadClaim = holdsClaim(flight, flight.doc)
+      if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
+      if (!outcome) await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+
+      const current = await patiently(() => database.find(flight.id, {}, { signal }), { clock, random, signal })
+      if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
+      if (!current || !holdsClaim(flight, current)) {
+        // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
+        return unsure && !wantsClaim ? { kind: 'stored' } : { kind: 'lost' }
+      }
+      if (!hadClaim) {
+        flight.doc = current // the claim had arrived
+        return { kind: 'stored' }
+      }
+      doc = rebase(flight.doc, doc, current) // edited beside us: our change upon theirs
+      flight.doc = current
+    }
+  }
+}
+
+const holdsClaim = (flight: Flight, doc: Doc): boolean => docstateOf(doc)?.claim?.token === flight.token

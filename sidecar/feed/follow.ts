@@ -1,0 +1,132 @@
+import { fullJitter, type Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Database } from '../couch/database.ts'
+import { SEQ_ZERO, seqText, type Seq } from '../couch/documents.ts'
+import { CouchError, isCouchError } from '../couch/errors.ts'
+import { parseLine, type Change } from './change.ts'
+import { splitLines } from './lines.ts'
+import { QUIET, watchSilence } from './silence.ts'
+
+/** Where a follower is: a sequence, and the life of the database it belongs to. */
+export interface Place {
+  readonly seq: Seq
+  /** `instance_start_time`; undefined if it was never known. */
+  readonly life?: string | undefined
+}
+
+export type FeedEvent =
+  | { readonly kind: 'rows'; readonly rows: readonly Change[]; readonly life: string }
+  /** No more rows for now. */
+  | { readonly kind: 'caught-up' }
+  /** Everything will come again from the beginning. */
+  | { readonly kind: 'restarted'; readonly why: 'database-recreated' | 'malformed-place' }
+  | { readonly kind: 'connected' }
+  /** The feed could not be read; it is tried again after the wait. */
+  | { readonly kind: 'broken'; readonly error: CouchError; readonly retryInMs: number }
+
+export interface FollowOptions {
+  readonly database: Database
+  /** The place to go on from. Default: the beginning. */
+  readonly from?: Place | undefined
+  readonly clock: Clock
+  readonly random: Random
+  /** How often the server gives a sign of life. Two and a half of them without one mean a dead connection. */
+  readonly heartbeatMs?: number
+  /** How long to wait before asking again where a person has to mend something (a password, a right). */
+  readonly slowlyMs?: number
+}
+
+const QUIET_MS = 500
+const BACKOFF = { baseMs: 250, capMs: 15_000 }
+
+/**
+ * Follows one database for ever, or until the signal aborts (then it returns). At least once, in the server's order:
+ * rows may come again after a reconnection, all of them after a rewind, and none is left out. Never ends by itself
+ * and never throws: whatever goes wrong is an event, and is tried again.
+ *
+ * Nothing is read ahead of the consumer but what the connection buffers: a slow consumer slows the server.
+ */
+export async function* follow(options: FollowOptions, signal: AbortSignal): AsyncGenerator<FeedEvent> {
+  const { database, clock, random, slowlyMs = 30_000 } = options
+  let place: Place = options.from ?? { seq: SEQ_ZERO }
+  let failures = 0
+
+  while (!signal.aborted) {
+    try {
+      const life = String((await database.info({ signal })).instance_start_time)
+      if (place.life !== undefined && place.life !== life) {
+        place = { seq: SEQ_ZERO, life }
+        yield { kind: 'restarted', why: 'database-recreated' }
+      }
+      place = { ...place, life }
+      for await (const event of connect(options, place.seq, signal)) {
+        if (event.kind === 'ended') {
+          place = { ...place, seq: event.seq }
+          continue
+        }
+        if (event.kind === 'rows') {
+          failures = 0
+          yield { ...event, life }
+          place = { ...place, seq: event.rows.at(-1)!.seq }
+        } else yield event
+      }
+      failures += 1 // a feed that ends at once must not become a hot loop; rows have set it back
+      await clock.sleep(fullJitter(BACKOFF, failures, random), signal)
+    } catch (thrown) {
+      if (signal.aborted) return
+      if (!(thrown instanceof CouchError)) throw thrown
+      failures += 1
+      if (isCouchError(thrown, 'bad_request') && place.seq !== SEQ_ZERO) {
+        place = { ...place, seq: SEQ_ZERO }
+        yield { kind: 'restarted', why: 'malformed-place' }
+      }
+      const retryInMs = thrown.retry === 'slowly' ? slowlyMs : fullJitter(BACKOFF, failures, random)
+      yield { kind: 'broken', error: thrown, retryInMs }
+      await clock.sleep(retryInMs, signal).catch(() => undefined)
+    }
+  }
+}
+
+type ConnectionEvent =
+  | { readonly kind: 'connected' | 'caught-up' }
+  | { readonly kind: 'rows'; readonly rows: readonly Change[] }
+  | { readonly kind: 'ended'; readonly seq: Seq }
+
+/** One connection's life. Closes its request when the consumer leaves, whatever the reason. */
+async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal): AsyncGenerator<ConnectionEvent> {
+  const { database, heartbeatMs = 10_000 } = options
+  const request = `GET /${database.name}/_changes`
+  const connection = new AbortController()
+  const abort = () => connection.abort(outer.reason)
+  outer.addEventListener('abort', abort, { once: true })
+  try {
+    const query = {
+      feed: 'continuous',
+      include_docs: true,
+      conflicts: true,
+      since: seqText(since),
+      heartbeat: heartbeatMs,
+    }
+    const bytes = await database.changes(query, connection.signal)
+    yield { kind: 'connected' }
+    let behind = true
+    const silence = { quietMs: Math.min(QUIET_MS, heartbeatMs), silenceMs: heartbeatMs * 2.5 }
+    for await (const lines of watchSilence(request, splitLines(bytes), silence)) {
+      const parsed = lines === QUIET ? [] : lines.map((line) => parseLine(request, line))
+      const rows = parsed.flatMap((line) => (line.kind === 'change' ? [line.change] : []))
+      if (rows.length > 0) {
+        behind = true
+        yield { kind: 'rows', rows }
+      }
+      const end = parsed.find((line) => line.kind === 'last-seq')
+      if (end) yield { kind: 'ended', seq: end.seq }
+      if (behind && rows.length === 0) {
+        behind = false
+        yield { kind: 'caught-up' }
+      }
+    }
+  } finally {
+    outer.removeEventListener('abort', abort)
+    connection.abort()
+  }
+}
