@@ -1,0 +1,134 @@
+/**
+ * The settings of the process, read once at its start and then handed down as arguments: nothing else in the sidecar
+ * looks into the environment. All faults are found before one is reported.
+ */
+import { hostname } from 'node:os'
+import { ConfigError } from './core/errors.ts'
+import { mask } from './config/mask.ts'
+import { defaultOf, infoOf, settingNames, settings, type SettingName, type Settings } from './config/settings.ts'
+import { collect, type Found, type Sources } from './config/sources.ts'
+
+export type { Sources } from './config/sources.ts'
+
+export interface Config {
+  /** With user name and password in it. Not set: the embedded server. */
+  readonly couchdbUrl: string | undefined
+  /** With user name and password in it. Not set: the embedded mail catcher. */
+  readonly smtpUrl: string | undefined
+  /** 0: any free port. */
+  readonly port: number
+  readonly host: string
+  /** Base of the links in mails, without a slash at its end. Not set: `http://localhost` and the port listened on. */
+  readonly publicUrl: string | undefined
+  readonly mailFrom: string
+  readonly mailTemplates: string | undefined
+  /** Mails to one address within an hour. */
+  readonly mailsPerOwner: number
+  readonly confirmExpiryMs: number
+  readonly controlDb: string
+  /** Names and globs. */
+  readonly databases: readonly string[]
+  /** Paths of modules, as they were given. */
+  readonly handlers: readonly string[]
+  readonly name: string
+  /** Open to CouchDB at once. */
+  readonly connections: number
+  /** Bytes of documents in flight at once. */
+  readonly memoryBytes: number
+  readonly graceMs: number
+  readonly logLevel: Settings['SIDECAR_LOG_LEVEL']
+}
+
+/**
+ * Reads and checks all settings: flags win over the environment, that over the `.env` file, that over the defaults.
+ *
+ * @throws ConfigError with every fault: the setting, what was expected, what came. Passwords are never in it.
+ * @example
+ * const config = loadConfig({ env: process.env, flags: { SIDECAR_PORT: '8080' }, envFile: '.env' })
+ */
+export function loadConfig(sources: Sources): Config {
+  const faults: string[] = []
+  const found = collect(sources, faults)
+  const texts = Object.fromEntries([...found].map(([name, { text }]) => [name, text]))
+  faults.push(...credentialFaults(texts))
+  const { data: values, error } = settings.safeParse(texts)
+  for (const { path, message } of error?.issues ?? []) {
+    const name = path[0] as SettingName
+    faults.push(`${name}: expected ${message}, got ${shown(name, found.get(name))}`)
+  }
+  if (!values || faults.length > 0) throw new ConfigError(faults)
+
+  return {
+    couchdbUrl: withCredentials(values),
+    smtpUrl: values.SMTP_URL,
+    port: values.SIDECAR_PORT,
+    host: values.SIDECAR_HOST,
+    publicUrl: values.SIDECAR_PUBLIC_URL,
+    mailFrom: values.SIDECAR_MAIL_FROM,
+    mailTemplates: values.SIDECAR_MAIL_TEMPLATES,
+    mailsPerOwner: values.SIDECAR_MAILS_PER_OWNER,
+    confirmExpiryMs: values.SIDECAR_CONFIRM_EXPIRY,
+    controlDb: values.SIDECAR_CONTROL_DB,
+    databases: values.SIDECAR_DATABASES ?? [values.SIDECAR_CONTROL_DB],
+    handlers: values.SIDECAR_HANDLERS ?? [],
+    name: values.SIDECAR_NAME ?? hostname(),
+    connections: values.SIDECAR_CONNECTIONS,
+    memoryBytes: values.SIDECAR_MEMORY,
+    graceMs: values.SIDECAR_GRACE,
+    logLevel: values.SIDECAR_LOG_LEVEL,
+  }
+}
+
+function shown(name: SettingName, found: Found | undefined): string {
+  if (!found) return 'nothing'
+  if (found.fromFile) return `something else in the file ${found.from}`
+  return `"${mask(found.text, infoOf(name).secret)}" from ${found.from}`
+}
+
+/** User and password belong together, and to one address, in which they may stand instead. */
+function credentialFaults(texts: Partial<Record<SettingName, string>>): string[] {
+  const { COUCHDB_URL: url, COUCHDB_USER: user, COUCHDB_PASSWORD: password } = texts
+  if (!user && !password) return []
+  const faults: string[] = []
+  if (!user) faults.push('COUCHDB_USER: expected the user of COUCHDB_PASSWORD, got none')
+  if (!password) faults.push('COUCHDB_PASSWORD: expected the password of COUCHDB_USER, got none')
+  if (!url) faults.push('COUCHDB_URL: expected the server of COUCHDB_USER and COUCHDB_PASSWORD, got none')
+  else if (url.includes('@')) faults.push('COUCHDB_USER: expected a user here or in COUCHDB_URL, got both')
+  return faults
+}
+
+function withCredentials({ COUCHDB_URL, COUCHDB_USER, COUCHDB_PASSWORD }: Settings): string | undefined {
+  if (COUCHDB_URL === undefined || COUCHDB_USER === undefined) return COUCHDB_URL
+  const url = new URL(COUCHDB_URL)
+  // The setters leave a percent sign alone, which would be read as an escape later.
+  url.username = encodeURIComponent(COUCHDB_USER)
+  url.password = encodeURIComponent(COUCHDB_PASSWORD ?? '')
+  return url.href.replace(/\/+$/, '')
+}
+
+/** One line of the table of settings. */
+export interface SettingDescription {
+  readonly name: SettingName
+  /** On the command line: `--port`, the name without the house's own prefix. */
+  readonly flag: string
+  /** What stands for the value in `--help`: `port`. */
+  readonly argument: string
+  readonly default: string
+  readonly meaning: string
+  /** True if it may come from a file too, named by `NAME_FILE`. */
+  readonly fromFile: boolean
+}
+
+/** All settings, in the order in which they are printed: what `--help` and the README are made from. */
+export const describeSettings = (): SettingDescription[] =>
+  settingNames.map((name) => {
+    const { argument, meaning, none, secret } = infoOf(name)
+    return {
+      name,
+      flag: `--${name.replace('SIDECAR_', '').toLowerCase().replaceAll('_', '-')}`,
+      argument,
+      default: none ?? defaultOf(name) ?? '',
+      meaning,
+      fromFile: secret !== undefined,
+    }
+  })

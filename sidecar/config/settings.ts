@@ -1,0 +1,130 @@
+/**
+ * Every setting, once: its name, what it may be, its default and what it is for. The types, the check, `--help` and
+ * the table in the README follow from here.
+ */
+import { z } from 'zod'
+import { bytes, database, databases, duration, httpUrl, label, modules, sender, smtpUrl, whole } from './values.ts'
+
+export interface SettingInfo {
+  /** What stands for the value in `--help`. */
+  readonly argument: string
+  readonly meaning: string
+  /** What holds without the setting, where that is not a default value. */
+  readonly none?: string
+  /**
+   * May also come from a file (`NAME_FILE`), and is printed with care: `word` not at all, `url` without its password.
+   */
+  readonly secret?: 'url' | 'word'
+}
+
+const described = <T extends z.ZodType>(schema: T, info: SettingInfo): T => schema.meta({ ...info })
+
+export const settings = z.object({
+  COUCHDB_URL: described(httpUrl('http://user:password@host:5984', 'allowed').optional(), {
+    argument: 'url',
+    meaning: 'the CouchDB server',
+    none: 'none: embedded server',
+    secret: 'url',
+  }),
+  COUCHDB_USER: described(z.string().optional(), {
+    argument: 'name',
+    meaning: 'user name, where it is not in the address',
+    none: 'none',
+    secret: 'word',
+  }),
+  COUCHDB_PASSWORD: described(z.string().optional(), {
+    argument: 'word',
+    meaning: 'the password of that user',
+    none: 'none',
+    secret: 'word',
+  }),
+  SMTP_URL: described(smtpUrl.optional(), {
+    argument: 'url',
+    meaning: 'the mail server',
+    none: 'none: embedded mail catcher',
+    secret: 'url',
+  }),
+  SIDECAR_PORT: described(whole(0, 65_535).prefault('5985'), {
+    argument: 'port',
+    meaning: "port of the sidecar's own HTTP",
+  }),
+  SIDECAR_HOST: described(label('a host name or an address, such as 127.0.0.1').prefault('127.0.0.1'), {
+    argument: 'host',
+    meaning: 'address on which it listens (0.0.0.0: on all)',
+  }),
+  SIDECAR_PUBLIC_URL: described(httpUrl('https://sidecar.example.com', 'forbidden').optional(), {
+    argument: 'url',
+    meaning: 'base of the links in mails',
+    none: 'http://localhost:$SIDECAR_PORT',
+  }),
+  SIDECAR_MAIL_FROM: described(sender.prefault('sidecar@localhost'), {
+    argument: 'address',
+    meaning: 'sender of the mails',
+  }),
+  SIDECAR_MAIL_TEMPLATES: described(z.string().optional(), {
+    argument: 'folder',
+    meaning: 'folder with your own confirm.subject.txt, confirm.txt, confirm.html',
+    none: 'none: built-in texts',
+  }),
+  SIDECAR_MAILS_PER_OWNER: described(whole(1, 1_000_000).prefault('5'), {
+    argument: 'number',
+    meaning: 'the most mails to one address within an hour',
+  }),
+  SIDECAR_CONFIRM_EXPIRY: described(duration('1s').prefault('24h'), {
+    argument: 'time',
+    meaning: 'how long the link in a mail is good for',
+  }),
+  SIDECAR_CONTROL_DB: described(database.prefault('control'), {
+    argument: 'name',
+    meaning: 'the control database, where devices register',
+  }),
+  SIDECAR_DATABASES: described(databases.optional(), {
+    argument: 'names',
+    meaning: 'databases to follow: names and globs, separated by commas',
+    none: 'the control database',
+  }),
+  SIDECAR_HANDLERS: described(modules.optional(), {
+    argument: 'paths',
+    meaning: 'your own handlers: modules in TypeScript or JavaScript, separated by commas',
+    none: 'none',
+  }),
+  SIDECAR_NAME: described(label('a name of up to 128 letters, digits and punctuation').optional(), {
+    argument: 'name',
+    meaning: 'stable name of this worker',
+    none: 'the host name',
+  }),
+  SIDECAR_CONNECTIONS: described(whole(2, 10_000).prefault('32'), {
+    argument: 'number',
+    meaning: 'the most connections to CouchDB at once, feeds included',
+  }),
+  SIDECAR_MEMORY: described(bytes('64kb').prefault('16mb'), {
+    argument: 'size',
+    meaning: 'the most bytes of documents in flight at once',
+  }),
+  SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
+    argument: 'time',
+    meaning: 'how long running handlers may take to end when the sidecar stops',
+  }),
+  SIDECAR_LOG_LEVEL: described(
+    z
+      .enum(
+        ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+        'fatal, error, warn, info, debug, trace or silent',
+      )
+      .prefault('info'),
+    { argument: 'level', meaning: 'how much is logged' },
+  ),
+})
+
+export type Settings = z.infer<typeof settings>
+export type SettingName = keyof Settings
+
+export const settingNames = Object.keys(settings.shape) as SettingName[]
+
+export const infoOf = (name: SettingName): SettingInfo => settings.shape[name].meta() as unknown as SettingInfo
+
+/** The default as one would write it; `undefined` for a setting without. */
+export function defaultOf(name: SettingName): string | undefined {
+  const schema: z.ZodType = settings.shape[name]
+  return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
+}

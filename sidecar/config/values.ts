@@ -1,0 +1,92 @@
+/**
+ * The kinds of values that settings have. Each is a zod schema from text to what the sidecar works with, and its one
+ * error message is the phrase that follows "expected" in a fault.
+ */
+import { z } from 'zod'
+import { parseSender } from '../mail/address.ts'
+
+const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const BYTES = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 } as const
+
+/** Text that `parse` understands; `undefined` from it is a fault. */
+const parsed = <T>(expected: string, parse: (text: string) => T | undefined) =>
+  z.string().transform((text, context) => {
+    const value = parse(text)
+    if (value !== undefined) return value
+    context.issues.push({ code: 'custom', message: expected, input: text })
+    return z.NEVER
+  })
+
+export const whole = (from: number, to: number) => {
+  const expected = `a whole number from ${from} to ${to}`
+  return parsed(expected, (text) => {
+    const number = /^\d{1,9}$/.test(text) ? Number(text) : NaN
+    return number >= from && number <= to ? number : undefined
+  })
+}
+
+function measure(text: string, units: Readonly<Record<string, number>>): number | undefined {
+  const [, number = '', unit = ''] = /^(\d{1,9})\s*([a-z]+)$/i.exec(text) ?? []
+  const size = units[unit.toLowerCase()]
+  return size === undefined ? undefined : Number(number) * size
+}
+
+/** A time such as `24h`, in milliseconds. */
+export const duration = (from: string) =>
+  parsed(`a time of at least ${from}, such as 90s, 30m or 24h`, (text) => {
+    const ms = measure(text, MS)
+    return ms !== undefined && ms >= (measure(from, MS) ?? 0) ? ms : undefined
+  })
+
+/** A size such as `16mb`, in bytes. */
+export const bytes = (from: string) =>
+  parsed(`a size of at least ${from}, such as 512kb or 16mb`, (text) => {
+    const size = measure(text, BYTES)
+    return size !== undefined && size >= (measure(from, BYTES) ?? 0) ? size : undefined
+  })
+
+/**
+ * An address without query or fragment: one that seems to have them is usually a password with an unescaped `?` or
+ * `#`, which would send the sidecar to another host. Ends without a slash.
+ */
+export const httpUrl = (example: string, credentials: 'allowed' | 'forbidden') =>
+  parsed(`an address such as ${example} (special characters of a password percent-encoded)`, (text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined
+    if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(text) || url.pathname.includes('@')) return undefined
+    if (credentials === 'forbidden' && (url.username || url.password)) return undefined
+    return url.href.replace(/\/+$/, '')
+  })
+
+/** What follows a `?` is given to nodemailer (`?tls.rejectUnauthorized=false`). */
+export const smtpUrl = parsed(
+  'an address such as smtp://user:password@host:587 or smtps://host (special characters percent-encoded)',
+  (text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined
+    const known = url && /^smtps?:$/.test(url.protocol) && url.hostname !== '' && !text.includes('#')
+    return known && ['', '/'].includes(url.pathname) ? text : undefined
+  },
+)
+
+export const sender = parsed('an address such as sidecar@example.com or Sidecar <sidecar@example.com>', (text) =>
+  parseSender(text) ? text : undefined,
+)
+
+const DATABASE = /^_?[a-z][a-z0-9_$()+/-]*$/
+const PATTERN = /^[_a-z*?][a-z0-9_$()+/*?-]*$/
+
+export const database = z.string().regex(DATABASE, 'the name of a database (lowercase letters, digits and _$()+/-)')
+
+const commas = (text: string) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean)
+
+export const databases = parsed('names of databases and globs, separated by commas (control,userdb-*)', (text) => {
+  const names = commas(text)
+  return names.length > 0 && names.every((name) => PATTERN.test(name)) ? names : undefined
+})
+
+export const modules = parsed('paths of modules, separated by commas', commas)
+
+export const label = (expected: string) => z.string().regex(/^[\x21-\x7e]{1,128}$/, expected)

@@ -1,0 +1,22 @@
+/**
+ * What an address may be: one mailbox, without comments, quotes, lists or groups, so that no parser on the way can
+ * read two recipients or a header out of it. Letters of all scripts are fine.
+ */
+const LOCAL = String.raw`[^\s@<>()[\]\\,;:"\p{C}]{1,64}`
+const DOMAIN = String.raw`[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}.-]{0,251}[\p{L}\p{M}\p{N}])?`
+const ADDRESS = new RegExp(`^${LOCAL}@${DOMAIN}$`, 'u')
+
+export const isAddress = (text: string): boolean => text.length <= 254 && ADDRESS.test(text) && !text.includes('..')
+
+export interface Sender {
+  readonly name: string
+  readonly address: string
+}
+
+/** Reads `sidecar@example.com` or `Sidecar <sidecar@example.com>`; `undefined` for anything else. */
+export function parseSender(text: string): Sender | undefined {
+  const [, name = '', address = text] = /^([^<>"\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? []
+  return isAddress(address) ? { name: name.trim(), address } : undefined
+}
+
+export const domainOf = (address: string): string => address.slice(address.lastIndexOf('@') + 1)

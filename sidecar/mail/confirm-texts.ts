@@ -1,0 +1,59 @@
+/**
+ * The built-in texts of the confirmation mail, in the form in which a user's folder may replace them. The code that
+ * the device shows is never in a mail: it is what proves that the reader of the mail has the device in hand.
+ */
+export const confirmTexts = {
+  'confirm.subject.txt': 'Confirm your device {{name}}',
+
+  'confirm.txt': `Hello,
+
+a device called "{{name}}" asks to be registered with your address, {{owner}}.
+
+If that is your device, open this link and type in the code that the device shows:
+
+{{link}}
+
+The link is good for {{expires_in}}.
+{{#device_code_hint}}
+
+The code on the device looks like this: {{device_code_hint}}
+{{/device_code_hint}}
+
+If it was not you, ignore this mail: nothing happens without the code.
+`,
+
+  'confirm.html': `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <title>Confirm your device</title>
+  </head>
+  <body style="margin: 0; padding: 24px; font: 16px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif">
+    <div style="max-width: 34em; margin: 0 auto">
+      <p>Hello,</p>
+      <p>a device called <b>{{name}}</b> asks to be registered with your address, {{owner}}.</p>
+      <p>If that is your device, open this page and type in the code that the device shows:</p>
+      <p style="margin: 28px 0">
+        <a
+          href="{{link}}"
+          style="display: inline-block; padding: 14px 28px; border-radius: 8px; background: #b3261e; color: #ffffff; text-decoration: none; font-weight: 600"
+          >Confirm the device</a
+        >
+      </p>
+      <p>The link is good for {{expires_in}}.</p>
+      {{#device_code_hint}}
+      <p>The code on the device looks like this: {{device_code_hint}}</p>
+      {{/device_code_hint}}
+      <p style="color: #767676">If it was not you, ignore this mail: nothing happens without the code.</p>
+      <p style="color: #767676; font-size: 13px; word-break: break-all">
+        If the button does not work, copy this address into your browser:<br />{{link}}
+      </p>
+    </div>
+  </body>
+</html>
+`,
+} as const
+
+export type TemplateFile = keyof typeof confirmTexts

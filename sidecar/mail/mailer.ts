@@ -1,0 +1,139 @@
+/**
+ * Sends mail for handlers. A message belongs to an entry of a document into a state and is known by its Message-ID,
+ * made from the entry's key and the number of the message within it: the same on every try, so that one that was seen
+ * to be accepted is not sent again, and one that was perhaps accepted can be recognised by whoever receives it twice.
+ */
+import { createHash } from 'node:crypto'
+import { domainToASCII } from 'node:url'
+import type { Logger } from 'pino'
+import { ConfigError, Reject } from '../core/errors.ts'
+import type { Mail, Message } from '../docstate/mail.ts'
+import { domainOf, isAddress, parseSender } from './address.ts'
+import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
+import { createTransport, defaultTimes, type MailTimes } from './transport.ts'
+
+export interface MailerOptions {
+  /** `smtp://user:password@host:587`, or `smtps://` for TLS from the first byte. */
+  readonly smtpUrl: string
+  /** `sidecar@example.com` or `Sidecar <sidecar@example.com>`. */
+  readonly from: string
+  readonly log: Logger
+  readonly times?: Partial<MailTimes>
+}
+
+export interface MailEntry {
+  /** Stable over the tries of one entry. */
+  readonly key: string
+  /** Message-IDs that the server had accepted on earlier tries. */
+  readonly done: readonly string[]
+  /** Ends the waiting for a connection; a message that is being handed over gets its answer. */
+  readonly signal: AbortSignal
+}
+
+/** `ctx.mail`, with what the engine has to remember. */
+export interface EntryMail extends Mail {
+  /** Message-IDs accepted so far, on earlier tries and on this one. */
+  readonly done: readonly string[]
+}
+
+export interface Mailer {
+  forEntry(entry: MailEntry): EntryMail
+  /** Connects and logs in, to find out whether it could send. Throws `MailError`. */
+  verify(): Promise<void>
+  /** Ends every connection. Messages under way fail; resolves when they have. */
+  close(): Promise<void>
+}
+
+/** @throws ConfigError if `from` is no address */
+export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mailer {
+  const sender = parseSender(from)
+  if (!sender) throw new ConfigError([`SIDECAR_MAIL_FROM: expected an address, got "${from}"`])
+  const domain = domainToASCII(domainOf(sender.address)) || 'localhost'
+  const transport = createTransport(smtpUrl, { ...defaultTimes, ...times })
+  const underWay = new Set<Promise<string>>()
+
+  async function deliver(message: Message, messageId: string, signal: AbortSignal): Promise<void> {
+    const { to, subject, text, html } = message
+    const delivery = transport.deliver(
+      {
+        from: { ...sender },
+        to: { name: '', address: to },
+        subject,
+        text,
+        ...(html === undefined ? {} : { html }),
+        messageId,
+        headers: { 'Auto-Submitted': 'auto-generated' },
+        xMailer: false,
+      },
+      signal,
+    )
+    underWay.add(delivery)
+    try {
+      const answer = await delivery
+      log.debug({ messageId, answer: withoutOthers(answer, '') }, 'mail accepted')
+    } catch (thrown) {
+      report(thrown, messageId)
+      throw thrown
+    } finally {
+      underWay.delete(delivery)
+    }
+  }
+
+  function report(thrown: unknown, messageId?: string): void {
+    if (!(thrown instanceof MailError)) return
+    const { code, response, message } = thrown.cause as DeliveryError
+    const why = withoutOthers(response ?? message, '')
+    if (thrown.code === 'mail_login') {
+      log.error({ code, why }, 'no mail can be sent: the mail server refuses the user or the password in SMTP_URL')
+    } else log.warn({ messageId, code, why }, thrown.message)
+  }
+
+  return {
+    forEntry({ key, done: before, signal }) {
+      const done = [...before]
+      let count = 0
+      return {
+        get done() {
+          return [...done]
+        },
+        async send(message) {
+          const messageId = messageIdOf(key, ++count, domain)
+          if (done.includes(messageId)) return
+          check(message)
+          await deliver(message, messageId, signal)
+          done.push(messageId)
+        },
+      }
+    },
+    async verify() {
+      try {
+        await transport.verify()
+      } catch (thrown) {
+        report(thrown)
+        throw thrown
+      }
+    },
+    async close() {
+      transport.close()
+      await Promise.allSettled(underWay)
+    },
+  }
+}
+
+function messageIdOf(key: string, number: number, domain: string): string {
+  const hash = createHash('sha256').update(`${number}\n${key}`).digest('hex').slice(0, 40)
+  return `<${hash}@${domain}>`
+}
+
+/** What comes from documents may be anything, whatever the types say. */
+function check({ to, subject, text, html }: { to: unknown; subject: unknown; text: unknown; html?: unknown }): void {
+  if (typeof to !== 'string' || !isAddress(to)) {
+    throw new Reject('bad_address', 'expected one plain email address as recipient')
+  }
+  if (typeof subject !== 'string' || /[\p{Cc}\u2028\u2029]/u.test(subject)) {
+    throw new Reject('bad_header', 'expected a subject of one line, without control characters')
+  }
+  if (typeof text !== 'string' || (html !== undefined && typeof html !== 'string')) {
+    throw new Reject('bad_message', 'expected the text of the message, and its HTML if any, as strings')
+  }
+}

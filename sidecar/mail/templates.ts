@@ -1,0 +1,131 @@
+/**
+ * The texts of the mails: built-in ones, each of which a file of the same name in the user's folder replaces. They
+ * are checked once, at the start, because a template that fails must not fail for each device that registers.
+ *
+ * Values come from strangers. So each is brought to one line of bounded length before it goes into any text, and
+ * HTML gets it escaped.
+ */
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import mustache from 'mustache'
+import { ConfigError } from '../core/errors.ts'
+import { confirmTexts, type TemplateFile } from './confirm-texts.ts'
+
+/** What a template may use: `{{name}}`, `{{#device_code_hint}}…{{/device_code_hint}}`. */
+export interface ConfirmValues {
+  /** What the device calls itself. */
+  readonly name: string
+  /** The address of the confirm page. */
+  readonly link: string
+  /** What the code on the device looks like (`4 digits`), never the code. */
+  readonly device_code_hint?: string
+  /** In words: `24 hours`. */
+  readonly expires_in: string
+  /** The address that the mail goes to. */
+  readonly owner: string
+}
+
+export interface Rendered {
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+}
+
+export interface Templates {
+  confirm(values: ConfirmValues): Rendered
+}
+
+const NAMES: readonly string[] = ['name', 'link', 'device_code_hint', 'expires_in', 'owner']
+/** Room for a name, not for a message to somebody else's address. */
+const MAX_NAME = 80
+const MAX_ADDRESS = 254
+const FILES = Object.keys(confirmTexts) as TemplateFile[]
+
+/**
+ * @param folder with any of `confirm.subject.txt`, `confirm.txt`, `confirm.html`
+ * @throws ConfigError with a fault for each file that cannot be read or used
+ */
+export function loadTemplates(folder?: string): Templates {
+  const texts: Record<TemplateFile, string> = { ...confirmTexts }
+  const faults: string[] = []
+  for (const { file, path } of filesIn(folder, faults)) {
+    const own = readOwn(path, faults)
+    if (own === undefined) continue
+    texts[file] = own
+    faults.push(...faultsOf(file, own).map((fault) => `SIDECAR_MAIL_TEMPLATES: ${path}: ${fault}`))
+  }
+  if (faults.length > 0) throw new ConfigError(faults)
+
+  return {
+    confirm(values) {
+      const view = {
+        ...values,
+        name: oneLine(values.name, MAX_NAME),
+        owner: oneLine(values.owner, MAX_ADDRESS),
+        device_code_hint: oneLine(values.device_code_hint ?? '', MAX_NAME),
+      }
+      const plain = (file: TemplateFile) => mustache.render(texts[file], view, undefined, { escape: String })
+      return {
+        subject: oneLine(plain('confirm.subject.txt'), MAX_ADDRESS),
+        text: plain('confirm.txt'),
+        html: mustache.render(texts['confirm.html'], view),
+      }
+    },
+  }
+}
+
+function filesIn(folder: string | undefined, faults: string[]): { file: TemplateFile; path: string }[] {
+  if (folder === undefined) return []
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    faults.push(`SIDECAR_MAIL_TEMPLATES: expected a folder, got "${folder}"`)
+  }
+  return FILES.map((file) => ({ file, path: join(folder, file) }))
+}
+
+function readOwn(path: string, faults: string[]): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException
+    if (code !== 'ENOENT') faults.push(`SIDECAR_MAIL_TEMPLATES: ${path}: expected a readable file, got ${code}`)
+    return undefined
+  }
+}
+
+function faultsOf(file: TemplateFile, text: string): string[] {
+  try {
+    const tags = tagsOf(mustache.parse(text) as Token[])
+    const unknown = tags.filter((tag) => tag.kind === '>' || !NAMES.includes(tag.name))
+    const faults = unknown.map(
+      (tag) => `expected one of ${NAMES.join(', ')}, got {{${tag.kind === '>' ? '> ' : ''}${tag.name}}}`,
+    )
+    if (file !== 'confirm.subject.txt' && !tags.some((tag) => tag.name === 'link')) {
+      faults.push('expected {{link}} somewhere in it, got a mail without the link')
+    }
+    if (file === 'confirm.html' && tags.some((tag) => tag.kind === '&')) {
+      faults.push('expected {{…}}, got {{{…}}} or {{&…}}, which would put what strangers wrote into HTML as it is')
+    }
+    return faults
+  } catch (thrown) {
+    return [`expected a Mustache template, got: ${(thrown as Error).message}`]
+  }
+}
+
+/** Kinds of tokens whose second part is not the name of a value: text, comments, new delimiters. */
+const NOT_A_NAME = ['text', '!', '=']
+
+/** As mustache.parse gives them: kind, name, where it begins and ends, and the tokens inside a section. */
+type Token = [kind: string, name: string, start: number, end: number, inside?: Token[]]
+
+const tagsOf = (tokens: Token[]): { kind: string; name: string }[] =>
+  tokens.flatMap(([kind, name, , , inside]) => [
+    ...(NOT_A_NAME.includes(kind) ? [] : [{ kind, name }]),
+    ...(Array.isArray(inside) ? tagsOf(inside) : []),
+  ])
+
+/** Without control characters, line breaks and marks that turn the direction of reading; cut where it is too long. */
+function oneLine(text: string, maxLength: number): string {
+  const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').replace(/[\u202A-\u202E\u2066-\u2069\u200E\u200F]/g, '')
+  const letters = [...line.trim()]
+  return letters.length <= maxLength ? letters.join('') : `${letters.slice(0, maxLength).join('')}…`
+}

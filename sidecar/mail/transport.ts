@@ -1,0 +1,107 @@
+/**
+ * A pool of SMTP connections that hands a message over at most once.
+ *
+ * nodemailer's pool by itself sends a message again when its connection closes (`maxRequeues`), which after a lost
+ * answer would be a second mail. Here it never does: whoever called decides about another try. And its abort signal
+ * cuts the connection in the middle of a message; here a signal ends the waiting for a connection, but a message that
+ * is being handed over runs on to its answer, so that an acceptance is seen.
+ */
+import { createTransport as createNodemailer, type SendMailOptions } from 'nodemailer'
+import { parseConnectionUrl } from 'nodemailer/lib/shared'
+import { failureFrom, MailError, type DeliveryError } from './failure.ts'
+
+/** Milliseconds. */
+export interface MailTimes {
+  /** From the first packet to the greeting and TLS. Default 20 s. */
+  readonly connectMs: number
+  /** Without a word from the server. Default 60 s: filters look at a message before it is accepted. */
+  readonly silenceMs: number
+  /** For one message in all, waiting for a connection included. Default 90 s. */
+  readonly totalMs: number
+  /** After which an idle connection is closed. Default 10 s. */
+  readonly idleMs: number
+}
+
+export const defaultTimes: MailTimes = { connectMs: 20_000, silenceMs: 60_000, totalMs: 90_000, idleMs: 10_000 }
+
+export interface OutgoingMessage extends SendMailOptions {
+  readonly to: { readonly name: string; readonly address: string }
+}
+
+export interface Transport {
+  /** Resolves with the server's answer when it has accepted the message. Throws `MailError` or `Reject`. */
+  deliver(message: OutgoingMessage, signal: AbortSignal): Promise<string>
+  /** Connects and logs in. */
+  verify(): Promise<void>
+  /** Ends every connection; messages under way fail. */
+  close(): void
+}
+
+const MAX_CONNECTIONS = 4
+
+export function createTransport(smtpUrl: string, times: MailTimes): Transport {
+  const pool = createNodemailer({
+    // First, so that nothing in the address (`?maxRequeues=3`) undoes what follows.
+    ...parseConnectionUrl(smtpUrl),
+    pool: true,
+    maxConnections: MAX_CONNECTIONS,
+    maxRequeues: 0,
+    connectionTimeout: times.connectMs,
+    greetingTimeout: times.connectMs,
+    dnsTimeout: times.connectMs,
+    socketTimeout: times.silenceMs,
+    idleTimeout: times.idleMs,
+    socketCloseTimeout: 0,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    // Its log would hold the messages, with the links in them.
+    logger: false,
+  })
+  const handOver = new WeakMap<AbortSignal, () => void>()
+  pool.use('stream', (mail, next) => {
+    // Runs when a connection is ready and the envelope goes out.
+    mail.message.processFunc((input) => {
+      if (mail.data.signal) handOver.get(mail.data.signal)?.()
+      return input
+    })
+    next()
+  })
+  let closed = false
+
+  return {
+    async deliver(message, signal) {
+      signal.throwIfAborted()
+      let handedOver = false
+      const cut = new AbortController()
+      const stopWaiting = () => cut.abort(signal.reason)
+      signal.addEventListener('abort', stopWaiting, { once: true })
+      const timer = setTimeout(() => cut.abort(new Error(`not done within ${times.totalMs} ms`)), times.totalMs)
+      handOver.set(cut.signal, () => {
+        handedOver = true
+        signal.removeEventListener('abort', stopWaiting)
+      })
+      try {
+        const { response } = await pool.sendMail({ ...message, signal: cut.signal })
+        return response
+      } catch (thrown) {
+        if (!handedOver) signal.throwIfAborted()
+        if (closed && !handedOver) throw new MailError('mail_closed', 'the mailer is closed', { cause: thrown })
+        throw failureFrom(thrown as DeliveryError, message.to.address, handedOver)
+      } finally {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', stopWaiting)
+      }
+    },
+    async verify() {
+      try {
+        await pool.verify()
+      } catch (thrown) {
+        throw failureFrom(thrown as DeliveryError, '', false)
+      }
+    },
+    close() {
+      closed = true
+      pool.close({ force: true })
+    },
+  }
+}
