@@ -1,0 +1,84 @@
+import { isoTime, type Clock } from '../core/clock.ts'
+import type { Context } from '../docstate/types.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { confirmFaults } from '../../ddocs/lib/confirm.ts'
+import { hashCode, sameText } from './codes.ts'
+import { hashedPassword, type Confirm, type Device } from './documents.ts'
+
+type StoredDevice = Device & StoredDoc
+
+/** Guesses of the code that the device shows, by somebody who has the mail. */
+const WRONG_ALLOWED = 5
+
+/** What the document gets for a reason. None tells a stranger whether a device exists. */
+const reasons = {
+  refused: 'this code is wrong or was used; check the code on the device, or ask there for a new mail',
+  expired: 'this link is too old; ask on the device for a new mail',
+}
+
+type Verdict =
+  | { readonly kind: 'right' }
+  /** It was confirmed before, with a link that is good: clicking twice is no fault. */
+  | { readonly kind: 'again' }
+  /** The link is good, the device's code is not: the one thing that can be guessed, so it is counted. */
+  | { readonly kind: 'wrong' }
+  | { readonly kind: 'refused' | 'expired' }
+
+/**
+ * confirm clicked → used, or error: matched by the mail's code and the device's. The device is moved first, then this
+ * document: a crash between the two finds `confirmed_by` and only finishes. The code does not stay in the document.
+ */
+export const matchCodes =
+  ({ clock }: { readonly clock: Clock }) =>
+  async (doc: Confirm & StoredDoc, ctx: Context) => {
+    const { confirm_code: code = '', credentials, ...rest } = doc
+    const refuse = (error: { code: string; reason: string }) => {
+      return { ...rest, state: 'error' as const, error: { ...error, at: isoTime(clock.now()) } }
+    }
+    const faults = confirmFaults(doc)
+    if (faults.length > 0) return refuse({ code: 'bad_confirm', reason: faults.join('; ') })
+
+    const device = deviceIn(await ctx.find(doc.device_id))
+    const verdict = judge(device, doc.device_code, code, clock.now())
+    switch (verdict.kind) {
+      case 'right': {
+        const password = hashedPassword(device!.credentials) ?? credentials
+        const confirmation = { ...device!.confirmation, confirmed_by: doc._id }
+        await ctx.put({ ...device!, state: 'confirmed', confirmation, ...(password && { credentials: password }) })
+        return { ...rest, state: 'used' as const }
+      }
+      case 'again':
+        return { ...rest, state: 'used' as const }
+      case 'wrong':
+        await ctx.put(withWrong(device!, doc._id, clock.now()))
+        return refuse({ code: 'refused', reason: reasons.refused })
+      case 'refused':
+      case 'expired':
+        return refuse({ code: verdict.kind, reason: reasons[verdict.kind] })
+    }
+  }
+
+/** Decides without side effects. Also what the confirm page asks before it writes anything. */
+export function judge(device: Device | undefined, deviceCode: string, code: string, now: number): Verdict {
+  const hash = hashCode(code)
+  const known = device?.confirmation?.codes.find((entry) => sameText(entry.hash, hash))
+  if (!device || !known) return { kind: 'refused' }
+  if (Date.parse(known.expires_at) <= now) return { kind: 'expired' }
+  const right = sameText(device.device_code, deviceCode)
+  if (device.state === 'confirming') return { kind: right ? 'right' : 'wrong' }
+  const done = device.state === 'confirmed' || device.state === 'active'
+  return { kind: done && right ? 'again' : 'refused' }
+}
+
+/** A document that another part of the sidecar has checked: `confirmation` is only ever written by us. */
+export const deviceIn = (doc: Doc | undefined): StoredDevice | undefined =>
+  doc?.type === 'device' ? (doc as StoredDevice) : undefined
+
+function withWrong(device: StoredDevice, confirmId: string, now: number): Doc {
+  const wrong = [...new Set([...(device.confirmation?.wrong ?? []), confirmId])]
+  const confirmation = { codes: device.confirmation?.codes ?? [], wrong }
+  if (wrong.length < WRONG_ALLOWED) return { ...device, confirmation }
+  const reason = 'its code was typed in wrong too often; ask on the device for a new mail'
+  const error = { code: 'too_many_attempts', reason, at: isoTime(now) }
+  return { ...device, state: 'error', error, confirmation: { codes: [] } }
+}

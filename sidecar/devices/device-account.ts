@@ -1,0 +1,33 @@
+import { Reject } from '../core/errors.ts'
+import type { Context } from '../docstate/types.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { hashedPassword, type Device } from './documents.ts'
+import { ownerRoleOf, userNameOf } from './names.ts'
+import type { DeviceUsers } from './users.ts'
+
+/**
+ * device confirmed → active: a CouchDB user of its own, with the role of its owner. The credentials move there and
+ * are not in the device's document any more. Doing it twice gives the same user.
+ */
+export const giveAccount =
+  ({ users }: { readonly users: DeviceUsers }) =>
+  async ({ credentials, ...doc }: Device & StoredDoc, ctx: Context) => {
+    const password = hashedPassword(credentials)
+    if (!password) {
+      throw new Reject(
+        'no_credentials',
+        'the device brought no credentials, and was not confirmed on the page that would have shown generated ones',
+      )
+    }
+    const name = userNameOf(doc._id)
+    const role = ownerRoleOf(doc.owner)
+    await users.grant({ name, roles: [role], deviceId: doc._id, password }, { signal: ctx.signal })
+    return { ...doc, state: 'active' as const, user: name, owner_role: role }
+  }
+
+/** device revoked: its user is gone, and with it its access. The document stays as it is. */
+export const takeAccount =
+  ({ users }: { readonly users: DeviceUsers }) =>
+  async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
+    await users.revoke(userNameOf(doc._id), doc._id, { signal: ctx.signal })
+  }

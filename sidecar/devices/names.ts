@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto'
+
+const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
+
+/**
+ * One spelling for an address: case and Unicode composition do not make another owner. Nothing else is changed: what
+ * dots and plus signs mean is the mail provider's affair.
+ */
+export const normaliseAddress = (address: string): string => address.trim().normalize('NFC').toLowerCase()
+
+/** The CouchDB user of a device: derived, so that two runs make the same one, and never a name that a client chose. */
+export const userNameOf = (deviceId: string): string => `device-${digest(deviceId)}`
+
+/** The role that all devices of one owner share. */
+export const ownerRoleOf = (owner: string): string => `owner-${digest(normaliseAddress(owner))}`
+
+/** Names an owner in ids and logs without showing the address. */
+export const ownerHashOf = (owner: string): string => digest(normaliseAddress(owner))

@@ -1,0 +1,33 @@
+import { pbkdf2, randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import type { HashedPassword } from './documents.ts'
+
+const derive = promisify(pbkdf2)
+
+/** How the server hashes, so that it does not rewrite the user at the first login (COUCHDB: `upgrade_hash_on_auth`). */
+export interface Hashing {
+  readonly prf: 'sha' | 'sha256'
+  readonly iterations: number
+}
+
+/** CouchDB's own defaults since 3.4. */
+export const couchHashing: Hashing = { prf: 'sha256', iterations: 600_000 }
+
+const digests = { sha: { name: 'sha1', bytes: 20 }, sha256: { name: 'sha256', bytes: 32 } } as const
+
+/** A password to be shown once: 128 random bits. */
+export const newPassword = (): string => randomBytes(16).toString('base64url')
+
+/** What CouchDB stores of a password. The salt is used as the text it is. */
+export async function hashPassword(password: string, { prf, iterations }: Hashing): Promise<HashedPassword> {
+  const salt = randomBytes(16).toString('hex')
+  const { name, bytes } = digests[prf]
+  const derived = await derive(password, salt, iterations, bytes, name)
+  return {
+    password_scheme: 'pbkdf2',
+    ...(prf === 'sha' ? {} : { pbkdf2_prf: prf }),
+    derived_key: derived.toString('hex'),
+    salt,
+    iterations,
+  }
+}

@@ -1,0 +1,23 @@
+import type { ControlMachines } from '../../ddocs/machines.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Control } from '../docstate/control.ts'
+import { matchCodes } from './confirm-clicked.ts'
+import { giveAccount, takeAccount } from './device-account.ts'
+import { mailOwner, type MailOptions } from './device-new.ts'
+import type { DeviceUsers } from './users.ts'
+
+export interface RegistrationOptions extends MailOptions {
+  readonly clock: Clock
+  readonly users: DeviceUsers
+}
+
+/** A mail server may be away for a night: about 20 tries over half a day. */
+const MAIL_TRIES = { attempts: 20, backoff: { baseMs: 2000, capMs: 3_600_000 } }
+
+/** Registration of devices by an email confirmation loop: the handlers of `device` and `confirm`. */
+export function registerDevices(control: Control<ControlMachines>, options: RegistrationOptions): void {
+  control.unsafe('device', 'new', mailOwner(options), MAIL_TRIES)
+  control.safe('confirm', 'clicked', matchCodes(options))
+  control.safe('device', 'confirmed', giveAccount(options))
+  control.safe('device', 'revoked', takeAccount(options))
+}

@@ -1,0 +1,46 @@
+import type { CallOptions, Database } from '../couch/database.ts'
+import { isCouchError } from '../couch/errors.ts'
+import type { HashedPassword } from './documents.ts'
+
+/** The CouchDB users of devices: one for each, revocable alone. */
+export interface DeviceUsers {
+  /** Makes the user, or brings it to what it has to be. Throws `CouchError`. */
+  grant(user: DeviceUser, options: CallOptions): Promise<void>
+  /** Takes the user away, and with it every session. One that is not there is fine. */
+  revoke(name: string, deviceId: string, options: CallOptions): Promise<void>
+}
+
+export interface DeviceUser {
+  readonly name: string
+  readonly roles: readonly string[]
+  readonly deviceId: string
+  readonly password: HashedPassword
+}
+
+const idOf = (name: string) => `org.couchdb.user:${name}`
+
+/** In `_users`; each document carries the id of its device, and a user without it is never touched. */
+export function createDeviceUsers(users: Database): DeviceUsers {
+  return {
+    async grant({ name, roles, deviceId, password }, options) {
+      const { password_scheme, pbkdf2_prf, derived_key, salt, iterations } = password
+      const doc = {
+        ...{ _id: idOf(name), type: 'user', name, roles, device_id: deviceId },
+        ...{ password_scheme, derived_key, salt, iterations, ...(pbkdf2_prf && { pbkdf2_prf }) },
+      }
+      try {
+        await users.put(doc, options)
+      } catch (thrown) {
+        if (!isCouchError(thrown, 'conflict')) throw thrown
+        const there = await users.get(doc._id, {}, options)
+        if (there.device_id !== deviceId) throw thrown
+        await users.put({ ...doc, _rev: there._rev }, options)
+      }
+    },
+
+    async revoke(name, deviceId, options) {
+      const there = await users.find(idOf(name), {}, options)
+      if (there?.device_id === deviceId) await users.remove(there._id, there._rev, options)
+    },
+  }
+}

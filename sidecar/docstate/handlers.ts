@@ -1,0 +1,43 @@
+import type { Machines } from '../../ddocs/machine.ts'
+import { createControl, type Control } from './control.ts'
+import type { Registration } from './types.ts'
+
+/** What a module of handlers exports by default. */
+export interface HandlersModule<M extends Machines = Machines> {
+  readonly machines: M
+  readonly register: (control: Control<M>) => void
+}
+
+/**
+ * Makes a module of handlers, for `SIDECAR_HANDLERS`. With machines, an illegal next state does not compile and
+ * CouchDB refuses forged states; without, any state may follow any other.
+ *
+ * @example
+ * export default defineHandlers((control) => {
+ *   control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))
+ * })
+ */
+export function defineHandlers(register: (control: Control) => void): HandlersModule
+export function defineHandlers<const M extends Machines>(
+  machines: M,
+  register: (control: Control<M>) => void,
+): HandlersModule<M>
+export function defineHandlers(
+  first: Machines | ((control: Control) => void),
+  second?: (control: Control) => void,
+): HandlersModule {
+  if (typeof first === 'function') return { machines: {}, register: first }
+  return { machines: first, register: second! }
+}
+
+export interface LoadedHandlers {
+  readonly machines: Machines
+  readonly registrations: readonly Registration[]
+}
+
+/** Runs the registration of a module. Throws `ConfigError` for a handler that its machines do not know. */
+export function collectHandlers({ machines, register }: HandlersModule): LoadedHandlers {
+  const control = createControl(machines)
+  register(control)
+  return control
+}

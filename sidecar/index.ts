@@ -1,0 +1,13 @@
+/**
+ * What a module of handlers imports from `couchdb-sidecar`.
+ *
+ * @module
+ */
+export { defineHandlers, type HandlersModule } from './docstate/handlers.ts'
+export type { Control, TypedHandler } from './docstate/control.ts'
+export type { Context, HandlerOptions } from './docstate/types.ts'
+export type { Mail, Message } from './docstate/mail.ts'
+export type { Doc, StoredDoc } from './couch/documents.ts'
+export { Reject } from './core/errors.ts'
+export { CouchError } from './couch/errors.ts'
+export { defineMachines, type Machine, type Machines, type State, type Writer } from '../ddocs/machine.ts'

@@ -1,0 +1,46 @@
+import { access } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { tsImport } from 'tsx/esm/api'
+import { ConfigError, failureOf } from './core/errors.ts'
+import { collectHandlers, type HandlersModule, type LoadedHandlers } from './docstate/handlers.ts'
+
+/**
+ * Loads the modules of `SIDECAR_HANDLERS`, TypeScript or JavaScript, and puts their tables together.
+ *
+ * @param paths as they were given, relative to the working directory
+ * @throws ConfigError with a fault for each module that is not one
+ */
+export async function loadHandlers(paths: readonly string[]): Promise<LoadedHandlers> {
+  const faults: string[] = []
+  const loaded: LoadedHandlers[] = []
+  for (const path of paths) {
+    try {
+      loaded.push(collectHandlers(await importModule(path)))
+    } catch (thrown) {
+      const reasons = thrown instanceof ConfigError ? thrown.faults : [failureOf(thrown).reason]
+      faults.push(...reasons.map((reason) => `SIDECAR_HANDLERS: ${path}: ${reason}`))
+    }
+  }
+  const types = loaded.flatMap(({ machines }) => Object.keys(machines))
+  const twice = types.filter((type, index) => types.indexOf(type) !== index)
+  faults.push(...twice.map((type) => `SIDECAR_HANDLERS: two modules declare a machine for ${type}: expected one`))
+  if (faults.length > 0) throw new ConfigError(faults)
+  return {
+    machines: Object.assign({}, ...loaded.map(({ machines }) => machines)) as LoadedHandlers['machines'],
+    registrations: loaded.flatMap(({ registrations }) => registrations),
+  }
+}
+
+async function importModule(path: string): Promise<HandlersModule> {
+  const file = resolve(path)
+  await access(file).catch(() => {
+    throw new ConfigError([`expected a module, found no file ${file}`])
+  })
+  const module = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: Partial<HandlersModule> }
+  const made = module.default
+  if (typeof made?.register !== 'function' || typeof made.machines !== 'object') {
+    throw new ConfigError(['expected a default export made by defineHandlers(…) of couchdb-sidecar'])
+  }
+  return made as HandlersModule
+}
