@@ -54,7 +54,9 @@ export function errored(flight: Flight, failure: Failure, now: number): StoredDo
   const at = isoTime(now)
   const attempts = failedTries(flight.before) + 1
   const error = { code: failure.code, reason: failure.reason, at }
-  const docstate = { state: 'error', failed_in: flight.registration.state, attempts }
+  const { before, entry, registration } = flight
+  const done = effectsDone(before)
+  const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...(done.length > 0 && { done }) }
   return withDocstate({ ...flight.doc, state: 'error', error }, docstate)
 }
 

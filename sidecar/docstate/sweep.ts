@@ -1,10 +1,7 @@
 import { isoTime, type Clock } from '../core/clock.ts'
-import type { Database, ViewQuery } from '../couch/database.ts'
+import type { Database } from '../couch/database.ts'
 import type { DispatchTable } from './assess.ts'
-
-/** Of the design document that `ddocs/` makes for every followed database. */
-export const DDOC = 'docstate'
-export const BY_STATE = 'by_state'
+import { pages, type Range } from './pages.ts'
 
 export interface SweepOptions {
   readonly database: Database
@@ -19,10 +16,6 @@ export interface SweepOptions {
 /** Finds every document that waits for us; resolves with how many it found. Throws `CouchError`. */
 export type Sweep = (signal: AbortSignal) => Promise<number>
 
-const PAGE = 500
-/** The first question after many writes waits for the index. */
-const VIEW_TIMEOUT_MS = 300_000
-
 /**
  * The list for truth, where the feed is for speed: by the view `by_state`, key `[type, state, status, at]`, all
  * documents of the handled states that are ready, claimed by somebody, or due soon. Reads ids only.
@@ -36,7 +29,7 @@ export function createSweep({ database, table, clock, horizonMs, look }: SweepOp
   const places = new Map([...handled, ...timed].map((place) => [place.join('\0'), place])).values()
   const all = [...places]
 
-  function* ranges(now: number): Generator<{ startkey: unknown[]; endkey: unknown[] }> {
+  function* ranges(now: number): Generator<Range> {
     const horizon = isoTime(now + horizonMs)
     for (const place of all) {
       yield { startkey: [...place, 'claimed'], endkey: [...place, 'claimed', {}] }
@@ -49,18 +42,9 @@ export function createSweep({ database, table, clock, horizonMs, look }: SweepOp
   return async (signal) => {
     let found = 0
     for (const range of ranges(clock.now())) {
-      let from: ViewQuery = { startkey: range.startkey }
-      for (;;) {
-        const query = { ...from, endkey: range.endkey, reduce: false, limit: PAGE }
-        const { rows } = await database.view(DDOC, BY_STATE, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
-        found += rows.length
-        await look(
-          rows.map((row) => row.id!),
-          signal,
-        )
-        const last = rows.at(-1)
-        if (!last || rows.length < PAGE) break
-        from = { startkey: last.key, startkey_docid: last.id!, skip: 1 }
+      for await (const ids of pages(database, range, signal)) {
+        found += ids.length
+        await look(ids, signal)
       }
     }
     return found

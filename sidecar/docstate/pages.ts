@@ -1,0 +1,27 @@
+import type { Database, ViewQuery } from '../couch/database.ts'
+
+/** The view of documents by state, key `[type, state, status, at]`, in every followed database (see `ddocs/`). */
+export const DDOC = 'docstate'
+export const BY_STATE = 'by_state'
+
+export interface Range {
+  readonly startkey: readonly unknown[]
+  readonly endkey: readonly unknown[]
+}
+
+const PAGE = 500
+/** The first question after many writes waits for the index. */
+const VIEW_TIMEOUT_MS = 300_000
+
+/** The ids of a range of `by_state`, a page at a time. Documents that move meanwhile may be missed or come twice. */
+export async function* pages(database: Database, range: Range, signal?: AbortSignal): AsyncGenerator<string[]> {
+  let from: ViewQuery = { startkey: range.startkey }
+  for (;;) {
+    const query = { ...from, endkey: range.endkey, reduce: false, limit: PAGE }
+    const { rows } = await database.view(DDOC, BY_STATE, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
+    yield rows.map((row) => row.id!)
+    const last = rows.at(-1)
+    if (!last || rows.length < PAGE) return
+    from = { startkey: last.key, startkey_docid: last.id!, skip: 1 }
+  }
+}
