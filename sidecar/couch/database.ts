@@ -13,7 +13,6 @@ export interface ViewQuery {
   readonly keys?: readonly unknown[]
   readonly startkey_docid?: string
   readonly limit?: number
-  readonly skip?: number
   readonly reduce?: boolean
   readonly group_level?: number
   readonly include_docs?: boolean

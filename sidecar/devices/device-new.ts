@@ -33,7 +33,10 @@ export const mailOwner =
     const now = clock.now()
     const owner = normaliseAddress(doc.owner)
     if (!(await takeMail(ctx, owner, mailsPerOwner, now))) {
-      throw new Reject('too_many_mails', `no more than ${mailsPerOwner} mails an hour go to one address; ask again later`)
+      throw new Reject(
+        'too_many_mails',
+        `no more than ${mailsPerOwner} mails an hour go to one address; ask again later`,
+      )
     }
 
     const code = newCode()
@@ -52,7 +55,8 @@ export const mailOwner =
 
 /** A duration as people say it: `24 hours`, `30 minutes`. */
 export function inWords(ms: number): string {
-  const [amount, unit] = ms >= 7_200_000 ? [ms / 3_600_000, 'hour'] : ms >= 120_000 ? [ms / 60_000, 'minute'] : [ms / 1000, 'second']
+  const [amount, unit] =
+    ms >= 7_200_000 ? [ms / 3_600_000, 'hour'] : ms >= 120_000 ? [ms / 60_000, 'minute'] : [ms / 1000, 'second']
   const rounded = Math.round(amount)
   return `${rounded} ${unit}${rounded === 1 ? '' : 's'}`
 }

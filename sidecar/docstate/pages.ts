@@ -22,6 +22,6 @@ export async function* pages(database: Database, range: Range, signal?: AbortSig
     yield rows.map((row) => row.id!)
     const last = rows.at(-1)
     if (!last || rows.length < PAGE) return
-    from = { startkey: last.key, startkey_docid: last.id!, skip: 1 }
+    from = { startkey: last.key, startkey_docid: `${last.id!}\0` } // the next id there is: the last may have moved
   }
 }

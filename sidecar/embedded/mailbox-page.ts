@@ -1,0 +1,87 @@
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import { secureHeaders } from 'hono/secure-headers'
+import type { CaughtMail, MailCatcher } from './mail-catcher.ts'
+
+/**
+ * Shows what the mail catcher has caught: `GET /` lists the messages, the newest first; `GET /{id}` shows one;
+ * `GET /api/mails` gives all of them as JSON. Works wherever it is mounted.
+ *
+ * A message is text from anywhere: everything is escaped, its HTML is shown in a sandboxed frame, and the page allows
+ * no script and loads nothing.
+ *
+ * @example
+ * app.route('/_mail', mailboxPage(catcher))
+ */
+export function mailboxPage(catcher: MailCatcher): Hono {
+  const newestFirst = () => catcher.mails.toReversed()
+  return new Hono()
+    .use(
+      secureHeaders({
+        contentSecurityPolicy: { defaultSrc: ["'none'"], styleSrc: ["'unsafe-inline'"], formAction: ["'none'"] },
+        strictTransportSecurity: false,
+      }),
+    )
+    .get('/api/mails', (c) => c.json(newestFirst()))
+    .get('/:id{[0-9]+}', (c) => {
+      const mail = catcher.mails.find(({ id }) => id === Number(c.req.param('id')))
+      return mail ? c.html(page(mail.subject, message(mail))) : c.notFound()
+    })
+    .get('/', (c) => c.html(page('Mails', list(newestFirst(), c.req.path.replace(/\/$/, '')))))
+}
+
+type Html = ReturnType<typeof html>
+
+const page = (title: string, body: Html) =>
+  html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width" />
+        <title>${title}</title>
+        <style>
+          body {
+            font: 1rem/1.5 system-ui;
+            max-width: 50rem;
+            margin: 2rem auto;
+            padding: 0 1rem;
+          }
+          pre {
+            white-space: pre-wrap;
+            overflow-wrap: anywhere;
+          }
+          iframe {
+            width: 100%;
+            height: 30rem;
+            border: 1px solid #ccc;
+          }
+        </style>
+      </head>
+      <body>
+        <h1>${title}</h1>
+        ${body}
+      </body>
+    </html>`
+
+const list = (mails: readonly CaughtMail[], base: string) =>
+  mails.length === 0
+    ? html`<p>No mail yet. Reload the page to look again.</p>`
+    : html`<ol reversed>
+        ${mails.map(
+          (mail) =>
+            html`<li>
+              <a href="${base}/${mail.id}">${mail.subject}</a> to ${mail.to.join(', ')}, ${mail.receivedAt}
+            </li>`,
+        )}
+      </ol>`
+
+const message = (mail: CaughtMail) =>
+  html`<p>From ${mail.from} to ${mail.to.join(', ')}, ${mail.receivedAt}<br />${mail.messageId}</p>
+    <pre>${linked(mail.text)}</pre>
+    ${mail.html && html`<iframe sandbox="allow-popups" title="HTML" srcdoc="${`<base target="_blank">${mail.html}`}"></iframe>`}`
+
+/** The text with its web addresses as links. */
+const linked = (text: string) =>
+  text
+    .split(/(https?:\/\/[^\s<>"]+)/)
+    .map((part, at) => (at % 2 === 1 ? html`<a href="${part}" rel="noreferrer" target="_blank">${part}</a>` : part))

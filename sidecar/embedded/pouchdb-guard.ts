@@ -1,0 +1,75 @@
+/**
+ * Loaded into the process of pouchdb-server before it (`node --import`). It ends that process with its parent, however
+ * the parent ends, and mends on the way in what would make pouchdb-server useless for the sidecar:
+ *
+ * - One failing request must not end the server. pouchdb-server dies of any exception in a callback, for instance when
+ *   a database is deleted whose feed somebody reads. Here the request at fault is answered with 500.
+ * - Only a server admin makes and deletes databases. pouchdb-server crashes when anybody else tries to make one; once
+ *   somebody else has tried to delete one, every later request to a database fails.
+ * - Nothing is compressed: pouchdb-server does not flush, so that the rows of a compressed feed never leave it.
+ * - A form (what curl sends unless told otherwise) is read as JSON, as CouchDB does. pouchdb-server ignores it, and
+ *   stores an empty document.
+ *
+ * Node's builtins are all it may import: it runs from a temporary directory.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import http from 'node:http'
+
+process.once('disconnect', () => process.exit())
+
+const answering = new AsyncLocalStorage<http.ServerResponse>()
+const createServer = http.createServer.bind(http)
+
+http.createServer = ((listener: http.RequestListener) => {
+  const server = createServer((request, response) => {
+    answering.run(response, () => void receive(listener, request, response))
+  })
+  server.once('listening', () => {
+    process.on('uncaughtException', answerFailure)
+    process.send?.('listening')
+  })
+  return server
+}) as typeof http.createServer
+
+async function receive(listener: http.RequestListener, request: http.IncomingMessage, response: http.ServerResponse) {
+  delete request.headers['accept-encoding']
+  if (isForm(request)) request.headers['content-type'] = 'application/json'
+  if (makesOrDeletesDatabase(request) && !(await isAdmin(request))) {
+    answer(response, 401, { error: 'unauthorized', reason: 'You are not a server admin.' })
+  } else {
+    listener(request, response)
+  }
+}
+
+const isForm = ({ url = '', headers }: http.IncomingMessage): boolean =>
+  headers['content-type'] === 'application/x-www-form-urlencoded' && !url.startsWith('/_session')
+
+const makesOrDeletesDatabase = ({ method, url = '' }: http.IncomingMessage): boolean =>
+  (method === 'PUT' || method === 'DELETE') && /^\/[^/?]+\/?(\?|$)/.test(url) && !url.startsWith('/_session')
+
+/** Asks the server itself whose credentials these are. */
+async function isAdmin({ socket, headers: { authorization = '', cookie = '' } }: http.IncomingMessage) {
+  const question = { port: socket.localPort, host: '127.0.0.1', path: '/_session', headers: { authorization, cookie } }
+  const said = await new Promise<string>((resolve, reject) => {
+    http
+      .get(question, (session) => {
+        session
+          .setEncoding('utf8')
+          .toArray()
+          .then((chunks) => resolve(chunks.join('')), reject)
+      })
+      .on('error', reject)
+  })
+  const { userCtx } = JSON.parse(said) as { userCtx?: { roles: string[] } }
+  return userCtx?.roles.includes('_admin') ?? false
+}
+
+function answerFailure(error: Error): void {
+  console.error(error)
+  const response = answering.getStore()
+  if (response && !response.headersSent) answer(response, 500, { error: 'unknown_error', reason: error.message })
+}
+
+function answer(response: http.ServerResponse, status: number, body: { error: string; reason: string }): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`)
+}
