@@ -32,7 +32,7 @@ const AGAIN_MS = 30_000
 
 interface InFlight {
   readonly flight: Flight
-  /** A revision that came by meanwhile and was not written by us. */
+  /** The last revision that came by meanwhile and was not a claim of this flight. */
   newer: string | undefined
   readonly settled: (() => void)[]
 }
@@ -102,8 +102,7 @@ export class Dispatch {
   }
 
   #join(already: InFlight, doc: StoredDoc, settled: () => void): void {
-    const ours = docstateOf(doc)?.claim?.token === already.flight.token || doc._rev === already.flight.doc._rev
-    if (!ours) already.newer = doc._rev
+    if (docstateOf(doc)?.claim?.token !== already.flight.token) already.newer = doc._rev
     already.settled.push(settled)
   }
 
@@ -131,7 +130,7 @@ export class Dispatch {
     this.#leases.forget(doc._id)
     void way(entry.flight)
       .catch((thrown: unknown) => this.#crashed(entry.flight, thrown))
-      .then((end) => this.#end(entry, end, cost))
+      .then((end) => this.#end(entry, end, cost, signal))
   }
 
   /** Only the end of all patience, or a mistake of ours, comes here. */
@@ -140,15 +139,22 @@ export class Dispatch {
     return flight.abort.signal.aborted ? 'given-up' : 'not-taken'
   }
 
-  #end(entry: InFlight, end: FlightEnd, cost: number): void {
+  #end(entry: InFlight, end: FlightEnd, cost: number, signal: AbortSignal): void {
     const { flight, newer, settled } = entry
     const { due, clock } = this.#options
     this.#flights.delete(flight.id)
     this.#gate.leave(cost)
     if (end !== 'given-up') for (const settle of settled) settle()
     if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
-    else if (newer !== undefined && newer !== flight.doc._rev) due.add(flight.id)
+    else if (newer === flight.doc._rev) this.#again(flight.doc, cost - OVERHEAD_BYTES, signal)
+    else if (newer !== undefined) due.add(flight.id)
     if (this.#flights.size === 0) for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** What we saved came by while we were not done: it may ask for more, as another state or another try. */
+  #again(doc: StoredDoc, bytes: number, signal: AbortSignal): void {
+    if (this.#options.assess(doc, this.#options.clock.now()).kind === 'ignore') return
+    this.offer(doc, bytes, () => undefined, signal).catch(() => undefined) // only a stop breaks it off
   }
 
   /** The state ends at a certain time, and nobody wrote down when. A lost race does not matter. */

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
@@ -68,6 +69,8 @@ export function createEngine(options: EngineOptions): Engine {
   const { memory = 16 * 1024 * 1024, leaseMs = 30_000, graceMs = 10_000, sweepMs = 60_000, heartbeatMs } = options
   const { machines } = table
   const hard = new AbortController()
+  const soft = new AbortController()
+  setMaxListeners(0, hard.signal, soft.signal) // one for each request and sleep under way
   const ticks = () => clock.ticks()
   let closed = false
   let started = false
@@ -147,7 +150,6 @@ export function createEngine(options: EngineOptions): Engine {
       if (started) throw new Error(`the engine of ${database.name} was started twice`)
       started = true
       const kept = claims.keep(hard.signal)
-      const soft = new AbortController()
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()

@@ -14,14 +14,23 @@ export interface PlaceStore {
  */
 export function createPlaceStore(database: Database, worker: string): PlaceStore {
   const id = `_local/couchdb-sidecar:${worker}`
+  let rev: string | undefined
   return {
     async load(signal) {
       const stored = await database.find(id, {}, { signal })
+      rev = stored?._rev
       if (typeof stored?.seq !== 'string' && typeof stored?.seq !== 'number') return undefined
       return { seq: seqFrom(stored.seq), life: typeof stored.life === 'string' ? stored.life : undefined }
     },
     async save({ seq, life }, signal) {
-      await database.put({ _id: id, seq: seqText(seq), ...(life === undefined ? {} : { life }) }, { signal })
+      const place = { seq: seqText(seq), ...(life === undefined ? {} : { life }) }
+      rev ??= (await database.find(id, {}, { signal }))?._rev // PouchDB asks for the revision, CouchDB does not mind
+      try {
+        rev = await database.put({ _id: id, ...(rev === undefined ? {} : { _rev: rev }), ...place }, { signal })
+      } catch (thrown) {
+        rev = undefined
+        throw thrown
+      }
     },
   }
 }

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { ByteGate } from '../../sidecar/core/byte-gate.ts'
+
+const open = new AbortController().signal
+
+test('lets in what fits and keeps the rest waiting in order', async () => {
+  const gate = new ByteGate(100)
+  const entered: string[] = []
+  await gate.enter(60, open)
+  const second = gate.enter(60, open).then(() => entered.push('second'))
+  const third = gate.enter(10, open).then(() => entered.push('third'))
+  await new Promise(setImmediate)
+  expect(entered, 'a small one does not overtake').toEqual([])
+  gate.leave(60)
+  await Promise.all([second, third])
+  expect(entered).toEqual(['second', 'third'])
+  expect(gate.inFlight).toBe(70)
+})
+
+test('lets in an item larger than the whole budget, alone', async () => {
+  const gate = new ByteGate(100)
+  await gate.enter(500, open)
+  expect(gate.hasRoom(1)).toBe(false)
+  gate.leave(500)
+  expect(gate.hasRoom(1)).toBe(true)
+})
+
+test('an aborted wait frees its place for the next', async () => {
+  const gate = new ByteGate(100)
+  await gate.enter(100, open)
+  const leaving = new AbortController()
+  const large = gate.enter(90, leaving.signal)
+  const small = gate.enter(20, open)
+  leaving.abort(new Error('gone'))
+  await expect(large).rejects.toThrow('gone')
+  gate.leave(100)
+  await small
+  expect(gate.inFlight).toBe(20)
+})

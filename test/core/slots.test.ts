@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { createExclusive } from '../../sidecar/core/exclusive.ts'
+import { Slots } from '../../sidecar/core/slots.ts'
+
+test('gives no more places than the limit, and a raised limit lets more in', async () => {
+  let limit = 1
+  const slots = new Slots(() => limit)
+  let inside = 0
+  const enter = () => slots.enter().then(() => (inside += 1))
+  await enter()
+  const others = [enter(), enter(), enter()]
+  await new Promise(setImmediate)
+  expect(inside).toBe(1)
+  limit = 3
+  slots.leave()
+  await Promise.all(others)
+  expect(inside).toBe(4)
+})
+
+test('exclusive work runs one at a time, and a failure does not stop the next', async () => {
+  const exclusive = createExclusive()
+  const log: string[] = []
+  const work = (name: string) => async () => {
+    log.push(`${name} begins`)
+    await new Promise(setImmediate)
+    log.push(`${name} ends`)
+    if (name === 'a') throw new Error('a failed')
+    return name
+  }
+  const [a, b] = [exclusive(work('a')), exclusive(work('b'))]
+  await expect(a).rejects.toThrow('a failed')
+  await expect(b).resolves.toBe('b')
+  expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends'])
+})

@@ -1,0 +1,167 @@
+import { expect, test } from 'vitest'
+import { Reject } from '../../sidecar/core/errors.ts'
+import type { Control } from '../../sidecar/docstate/control.ts'
+import type { HandlerOptions } from '../../sidecar/docstate/types.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDb } from '../support/couchdb.ts'
+import { docstateIn, startRig, stateOf } from './rig.ts'
+
+const quick: HandlerOptions = { attempts: 3, backoff: { baseMs: 50, capMs: 50 } }
+const modes = ['safe', 'unsafe'] as const
+
+test.each(modes)(
+  'a %s handler that throws is tried again, and after the last try the document says why',
+  async (mode) => {
+    const db = await freshDb('failing')
+    let tries = 0
+    await startRig(db, (control) =>
+      control[mode](
+        'order',
+        'paid',
+        () => {
+          tries += 1
+          return Promise.reject(Object.assign(new Error('out of paper'), { code: 'EPAPER' }))
+        },
+        quick,
+      ),
+    )
+    await db.put({ _id: 'o', type: 'order', state: 'paid', total: 3 })
+    await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+    expect(tries).toBe(3)
+    expect(await db.get('o')).toMatchObject({
+      total: 3,
+      error: { code: 'EPAPER', reason: 'out of paper', at: expect.stringMatching(/^20.*Z$/) as string },
+      docstate: { state: 'error', failed_in: 'paid', attempts: 3 },
+    })
+  },
+)
+
+test.each(modes)('a %s handler that rejects is final at once', async (mode) => {
+  const db = await freshDb('failing')
+  let tries = 0
+  await startRig(db, (control) =>
+    control[mode]('order', 'paid', () => {
+      tries += 1
+      throw new Reject('no_address', 'an order needs an address')
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  expect((await db.get('o')).error).toMatchObject({ code: 'no_address', reason: 'an order needs an address' })
+  expect(tries).toBe(1)
+})
+
+test('between two tries the document shows what happened and when the next one is due', async () => {
+  const db = await freshDb('failing')
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', () => Promise.reject(new Error('the mail server sleeps')), {
+      backoff: { baseMs: 600_000, capMs: 600_000 },
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => {
+    expect(docstateIn(await db.get('o'))).toEqual({
+      state: 'paid',
+      entry: expect.stringMatching(/^1-/) as string,
+      attempts: 1,
+      failure: { code: 'Error', reason: 'the mail server sleeps', at: expect.any(String) as string },
+      retry_at: expect.any(String) as string,
+    })
+  })
+})
+
+test('one failing document holds up nobody', async () => {
+  const db = await freshDb('failing')
+  await startRig(db, (control) =>
+    control.unsafe(
+      'order',
+      'paid',
+      (doc) => (doc.bad ? Promise.reject(new Error('bad')) : Promise.resolve({ ...doc, state: 'invoiced' })),
+      { concurrency: 1, backoff: { baseMs: 600_000, capMs: 600_000 } },
+    ),
+  )
+  const docs = Array.from({ length: 60 }, (_, i) => ({ _id: `o${i}`, type: 'order', state: 'paid', bad: i % 2 === 0 }))
+  await db.bulk(docs.map((doc) => JSON.stringify(doc)))
+  await eventually(async () => {
+    const { rows } = await db.view('docstate', 'by_state', { group_level: 3 })
+    expect(rows.map(({ key, value }) => [key, value])).toEqual([
+      [['order', 'invoiced', 'ready'], 30],
+      [['order', 'paid', 'retry'], 30],
+    ])
+  })
+})
+
+const results: [string, (control: Control) => void, string][] = [
+  ['no document', (c) => c.safe('a', 'b', () => Promise.resolve('done' as never)), 'bad_result'],
+  [
+    'a document without state',
+    (c) => c.safe('a', 'b', (d) => Promise.resolve({ _id: d._id, type: 'a' } as never)),
+    'bad_result',
+  ],
+  ['another type', (c) => c.safe('a', 'b', (d) => Promise.resolve({ ...d, type: 'z', state: 'c' })), 'bad_result'],
+  [
+    'what JSON cannot hold',
+    (c) => c.safe('a', 'b', (d) => Promise.resolve({ ...d, n: 1n, state: 'c' })),
+    'save_refused',
+  ],
+]
+test.each(results)('a handler that returns %s puts its document into error', async (_, register, code) => {
+  const db = await freshDb('failing')
+  await startRig(db, register)
+  await db.put({ _id: 'x', type: 'a', state: 'b' })
+  await eventually(async () => expect(await stateOf(db, 'x')).toBe('error'))
+  expect((await db.get('x')).error).toMatchObject({ code })
+})
+
+test('a transition that the machine does not have is an error, also from JavaScript', async () => {
+  const db = await freshDb('failing')
+  const machines = {
+    order: { paid: { mode: 'safe', next: { invoiced: 'sidecar', refunded: 'client' } }, invoiced: {}, refunded: {} },
+  } as const
+  await startRig(
+    db,
+    (control) => control.safe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'refunded' })),
+    { machines },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  expect((await db.get('o')).error).toMatchObject({
+    code: 'bad_result',
+    reason: expect.stringContaining('refunded') as string,
+  })
+})
+
+test('a document that CouchDB refuses is not tried again: its effect has happened', async () => {
+  const db = await freshDb('failing')
+  const guard = `function (doc) { if (doc.state === 'invoiced' && !doc.number) throw { forbidden: 'an invoice needs a number' } }`
+  await db.put({ _id: '_design/guard', validate_doc_update: guard })
+  let runs = 0
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', (doc) => {
+      runs += 1
+      return Promise.resolve({ ...doc, state: 'invoiced' })
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  expect((await db.get('o')).error).toMatchObject({
+    code: 'save_refused',
+    reason: expect.stringContaining('an invoice needs a number') as string,
+  })
+  expect(runs).toBe(1)
+})
+
+test('where even the error is refused, the document is parked', async () => {
+  const db = await freshDb('failing')
+  const guard = `function (doc) { if (doc.type === 'order' && doc.state !== 'paid') throw { forbidden: 'orders stay paid' } }`
+  await db.put({ _id: '_design/guard', validate_doc_update: guard })
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () =>
+    expect(docstateIn(await db.get('o'))?.parked).toMatchObject({
+      reason: expect.stringContaining('orders stay paid') as string,
+    }),
+  )
+})

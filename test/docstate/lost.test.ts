@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { retryAll, retryDocument } from '../../sidecar/docstate/retry.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDb } from '../support/couchdb.ts'
+import { docstateIn, startRig, stateOf } from './rig.ts'
+
+/** As a worker leaves it that died in the middle. */
+const abandoned = (id: string) => ({
+  _id: id,
+  type: 'order',
+  state: 'paid',
+  docstate: {
+    state: 'paid',
+    entry: '1-entry',
+    claim: { worker: 'dead', token: 'of the dead', at: '2020-01-01T00:00:00.000Z', lease_ms: 1000 },
+  },
+})
+
+const start = (db: Database, onLost: 'park' | 'retry', runs: { key: string; attempt: number }[], attempts = 10) =>
+  startRig(
+    db,
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        (doc, { key, attempt }) => {
+          runs.push({ key, attempt })
+          return Promise.resolve({ ...doc, state: 'invoiced' })
+        },
+        { onLost, attempts },
+      ),
+    { leaseMs: 1000 },
+  )
+
+test('an entry whose worker died is parked, and a person brings it back with the same key', async () => {
+  const db = await freshDb('lost')
+  await db.put(abandoned('o'))
+  const runs: { key: string; attempt: number }[] = []
+  await start(db, 'park', runs)
+  await eventually(async () =>
+    expect(docstateIn(await db.get('o'))?.parked).toMatchObject({ reason: expect.stringContaining('dead') as string }),
+  )
+  expect(runs).toEqual([])
+  expect(docstateIn(await db.get('o'))).not.toHaveProperty('claim')
+
+  expect(await retryDocument(db, 'o')).toMatchObject({ kind: 'retried', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  await db.put({ ...abandoned('p'), docstate: { state: 'paid', entry: '1-entry' } })
+  await eventually(() => expect(runs).toHaveLength(2))
+  expect(runs[0]!.key).not.toBe(runs[1]!.key)
+})
+
+test('with onLost retry another worker runs it again, and that counts as a try', async () => {
+  const db = await freshDb('lost')
+  await db.put(abandoned('o'))
+  const runs: { key: string; attempt: number }[] = []
+  await start(db, 'retry', runs)
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(runs).toEqual([{ key: expect.any(String) as string, attempt: 2 }])
+})
+
+test('a document that kills its worker each time ends in error', async () => {
+  const db = await freshDb('lost')
+  await db.put(abandoned('o'))
+  await start(db, 'retry', [], 1)
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  expect((await db.get('o')).error).toMatchObject({ code: 'lost' })
+})
+
+test('garbage in the engine’s own field neither stops the engine nor hides the document', async () => {
+  const db = await freshDb('lost')
+  const garbage: unknown[] = [
+    null,
+    1,
+    'x',
+    [],
+    {},
+    { state: 'paid', claim: 'me' },
+    { state: 'paid', attempts: -1, retry_at: 'soon' },
+  ]
+  garbage.push({ state: 'paid', claim: { token: 1, lease_ms: 'long' } }, { state: 'paid', done: 3, failure: 'x' })
+  await db.bulk(garbage.map((docstate, i) => JSON.stringify({ _id: `g${i}`, type: 'order', state: 'paid', docstate })))
+  await start(db, 'park', [])
+  await eventually(async () => {
+    const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+    expect(rows).toEqual([{ key: ['order', 'invoiced'], value: garbage.length }])
+  })
+})
+
+test('all that is stuck is brought back together, of one type or of all', async () => {
+  const db = await freshDb('lost')
+  const parked = (type: string) => ({
+    type,
+    state: 'paid',
+    docstate: { state: 'paid', parked: { at: 'x', reason: 'y' } },
+  })
+  await db.put({ _id: 'a', ...parked('order') })
+  await db.put({ _id: 'b', ...parked('bill') })
+  const error = { code: 'x', reason: 'y', at: 'z' }
+  await db.put({ _id: 'c', type: 'order', state: 'error', error, docstate: { state: 'error', failed_in: 'paid' } })
+  await db.put({ _id: 'd', type: 'order', state: 'error', error })
+  await (await startRig(db, () => undefined)).stop()
+  const retried = []
+  for await (const { id } of retryAll(db, 'order')) retried.push(id)
+  expect(retried.sort()).toEqual(['a', 'c'])
+  expect(await db.get('c')).toMatchObject({ state: 'paid', docstate: { state: 'paid' } })
+  expect(await db.get('c')).not.toHaveProperty('error')
+  expect(await retryDocument(db, 'd')).toEqual({ kind: 'nothing-to-retry', id: 'd', state: 'error' })
+  expect(await retryDocument(db, 'nowhere')).toEqual({ kind: 'not-found', id: 'nowhere' })
+})

@@ -1,0 +1,64 @@
+/** An engine on the test's database, stopped with the test. */
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import type { Machines } from '../../ddocs/machine.ts'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { createControl, type Control } from '../../sidecar/docstate/control.ts'
+import { createEngine, type Engine, type EngineOptions } from '../../sidecar/docstate/engine.ts'
+import type { MailBinding } from '../../sidecar/docstate/mail.ts'
+import { installDocstate } from './install.ts'
+
+/** The handlers of these tests send no mail; test/mail does. */
+const noMail: MailBinding = {
+  forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }),
+}
+
+export interface Rig {
+  readonly engine: Engine
+  readonly control: Control
+  /** Stops the engine and waits for its end. */
+  stop(): Promise<void>
+}
+
+/** Puts the design document into the database, unless it is there, and starts an engine with these handlers. */
+export async function startRig(
+  database: Database,
+  register: (control: Control) => void,
+  options: Partial<EngineOptions> & { readonly machines?: Machines } = {},
+): Promise<Rig> {
+  const control = createControl(options.machines ?? {}) as Control
+  register(control)
+  await installDocstate(database, control.machines)
+  const engine = createEngine({
+    database,
+    table: control,
+    mailer: noMail,
+    worker: 'rig',
+    clock: systemClock,
+    random: Math.random,
+    log: pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' }),
+    heartbeatMs: 500,
+    ...options,
+  })
+  const stopping = new AbortController()
+  const running = engine.run(stopping.signal)
+  const stop = async () => {
+    stopping.abort(new Error('the test is over'))
+    await running
+  }
+  onTestFinished(stop)
+  return { engine, control, stop }
+}
+
+export const stateOf = async (database: Database, id: string): Promise<unknown> => (await database.get(id)).state
+
+export const docstateIn = (doc: StoredDoc | undefined) => doc?.docstate as Record<string, unknown> | undefined
+
+/** Opens when told. */
+export function createLatch(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  return { opened, open: () => open() }
+}

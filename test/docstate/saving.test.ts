@@ -1,0 +1,124 @@
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { freshDb } from '../support/couchdb.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
+
+test('a handler may save its document on the way, and goes on holding it', async () => {
+  const db = await freshDb('saving')
+  const seen: unknown[] = []
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc, ctx) => {
+      const saved = await ctx.save({ ...doc, number: 42 })
+      seen.push(await db.get('o'), saved._rev)
+      return { ...saved, state: 'invoiced' }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', number: 42 }))
+  const [midway, rev] = seen as [{ _rev: string }, string]
+  expect(midway).toMatchObject({ _rev: rev, state: 'paid', number: 42, docstate: { claim: { worker: 'rig' } } })
+  expect(await db.get('o')).not.toHaveProperty('docstate')
+})
+
+test('a handler may save the next state itself and return nothing', async () => {
+  const db = await freshDb('saving')
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc, ctx) => {
+      await ctx.save({ ...doc, state: 'invoiced' })
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  await eventually(async () => expect((await db.get('o'))._rev).toMatch(/^3-/))
+  expect(await db.get('o')).not.toHaveProperty('docstate')
+})
+
+test('a handler reads and writes other documents of its database', async () => {
+  const db = await freshDb('saving')
+  await db.put({ _id: 'stock', count: 10 })
+  await startRig(db, (control) =>
+    control.safe('order', 'paid', async (doc, ctx) => {
+      const stock = await ctx.find('stock')
+      await ctx.put({ ...stock!, count: Number(stock!.count) - 1 })
+      expect(await ctx.find('nowhere')).toBeUndefined()
+      return { ...doc, state: 'reserved' }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('reserved'))
+  expect((await db.get('stock')).count).toBe(9)
+})
+
+test('what a client edits while an unsafe handler runs is kept beside its result', async () => {
+  const db = await freshDb('saving')
+  const [began, go] = [createLatch(), createLatch()]
+  let runs = 0
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      runs += 1
+      began.open()
+      await go.opened
+      const { draft: _draft, ...rest } = doc
+      return { ...rest, state: 'invoiced', number: 42 }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann', draft: true })
+  await began.opened
+  await db.put({ ...(await db.get('o')), name: 'Anna', phone: '123' })
+  go.open()
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  const { _rev, ...doc } = await db.get('o')
+  expect(doc).toEqual({ _id: 'o', type: 'order', state: 'invoiced', number: 42, name: 'Anna', phone: '123' })
+  expect(runs).toBe(1)
+})
+
+test('a safe handler that loses the race for its save is silent, and the newer document is handled', async () => {
+  const db = await freshDb('saving')
+  const [began, go] = [createLatch(), createLatch()]
+  await startRig(db, (control) =>
+    control.safe('order', 'paid', async (doc) => {
+      began.open()
+      await go.opened
+      return { ...doc, state: 'counted', from: doc.name }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann' })
+  await began.opened
+  await db.put({ ...(await db.get('o')), name: 'Anna' })
+  go.open()
+  await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'counted', from: 'Anna' }))
+})
+
+test('attachments stay with their document', async () => {
+  const db = await freshDb('saving')
+  await db.put({
+    _id: 'o',
+    type: 'order',
+    state: 'paid',
+    _attachments: { 'note.txt': { content_type: 'text/plain', data: Buffer.from('hello').toString('base64') } },
+  })
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
+  )
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect((await db.get('o'))._attachments).toHaveProperty(['note.txt', 'length'], 5)
+})
+
+test('the time of a state ends although no handler is there for it', async () => {
+  const db = await freshDb('saving')
+  const machines = {
+    offer: {
+      made: { mode: 'safe', next: { open: 'sidecar' } },
+      open: { next: { expired: 'sidecar' }, timeout: { afterMs: 700, next: 'expired' } },
+      expired: {},
+    },
+  } as const
+  await startRig(db, (control) => control.safe('offer', 'made', (doc) => Promise.resolve({ ...doc, state: 'open' })), {
+    machines,
+  })
+  await db.put({ _id: 'a', type: 'offer', state: 'made' })
+  await db.put({ _id: 'b', type: 'offer', state: 'open' })
+  await eventually(async () => expect(docstateIn(await db.get('a'))).toHaveProperty('timeout_at'))
+  await eventually(async () => expect([await stateOf(db, 'a'), await stateOf(db, 'b')]).toEqual(['expired', 'expired']))
+  expect(await db.get('b')).not.toHaveProperty('docstate')
+})

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import type { Control } from '../../sidecar/docstate/control.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDb } from '../support/couchdb.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
+
+test('a handler that ends within the grace period is saved before the stop is done', async () => {
+  const db = await freshDb('stop')
+  const [began, go] = [createLatch(), createLatch()]
+  const rig = await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      began.open()
+      await go.opened
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await began.opened
+  const stopped = rig.stop()
+  go.open()
+  await stopped
+  expect(await stateOf(db, 'o')).toBe('invoiced')
+})
+
+const hang = (onLost: 'park' | 'retry', began: () => void) => (control: Control) =>
+  control.unsafe('order', 'paid', () => (began(), new Promise<never>(() => undefined)), { onLost })
+
+test.each([
+  ['park', { parked: { reason: expect.any(String) as string } }],
+  ['retry', { attempts: 1, retry_at: expect.any(String) as string }],
+] as const)('one that does not end is told to, and what becomes of it follows onLost %s', async (onLost, expected) => {
+  const db = await freshDb('stop')
+  const began = createLatch()
+  const rig = await startRig(
+    db,
+    hang(onLost, () => began.open()),
+    { graceMs: 200 },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await began.opened
+  await rig.stop()
+  expect(docstateIn(await db.get('o'))).toMatchObject(expected)
+})
+
+test('documents that wait for their turn are given back untouched, and another worker takes them at once', async () => {
+  const db = await freshDb('stop')
+  const began = createLatch()
+  const first = await startRig(
+    db,
+    (control) =>
+      control.unsafe('order', 'paid', () => (began.open(), new Promise<never>(() => undefined)), { concurrency: 1 }),
+    { graceMs: 200, leaseMs: 60_000 },
+  )
+  const docs = Array.from({ length: 20 }, (_, i) => JSON.stringify({ _id: `o${i}`, type: 'order', state: 'paid' }))
+  await db.bulk(docs)
+  await began.opened
+  await first.stop()
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
+  )
+  await eventually(async () => {
+    const { rows } = await db.view('docstate', 'by_state', { group_level: 3 })
+    expect(rows.map(({ key, value }) => [key, value])).toEqual([
+      [['order', 'invoiced', 'ready'], 19],
+      [['order', 'paid', 'parked'], 1],
+    ])
+  })
+})
+
+test('a handler sees its signal abort when the grace period is over', async () => {
+  const db = await freshDb('stop')
+  const began = createLatch()
+  let aborted = false
+  const rig = await startRig(
+    db,
+    (control) =>
+      control.unsafe('order', 'paid', (_doc, ctx) => {
+        ctx.signal.addEventListener('abort', () => (aborted = true))
+        began.open()
+        return new Promise<never>(() => undefined)
+      }),
+    { graceMs: 100 },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await began.opened
+  await rig.stop()
+  expect(aborted).toBe(true)
+})
+
+test('an engine started twice throws', async () => {
+  const db = await freshDb('stop')
+  const rig = await startRig(db, () => undefined)
+  await expect(rig.engine.run(new AbortController().signal)).rejects.toThrow(/twice/)
+})

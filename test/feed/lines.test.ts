@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { parseLine } from '../../sidecar/feed/change.ts'
+import { splitLines } from '../../sidecar/feed/lines.ts'
+
+async function linesOf(text: string, chunkBytes: number): Promise<string[]> {
+  const bytes = Buffer.from(text)
+  async function* chunks() {
+    for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes)
+  }
+  const lines: string[] = []
+  for await (const some of splitLines(chunks())) lines.push(...some)
+  return lines
+}
+
+test.each([1, 2, 3, 5, 1000])('lines are whole when chunks of %i bytes cut through characters', async (size) => {
+  expect(await linesOf('{"name":"Jürgen 🐘"}\n\n{"x":1}\nhalf a row', size)).toEqual([
+    '{"name":"Jürgen 🐘"}',
+    '',
+    '{"x":1}',
+  ])
+})
+
+test('reads the lines that CouchDB writes', () => {
+  const doc = { _id: 'a', _rev: '1-x' }
+  const row = JSON.stringify({ seq: '3-g1', id: 'a', changes: [{ rev: '1-x' }], doc })
+  expect(parseLine('r', row)).toEqual({
+    kind: 'change',
+    change: { seq: '3-g1', id: 'a', deleted: false, doc, bytes: row.length },
+  })
+  expect(parseLine('r', '')).toEqual({ kind: 'beat' })
+  expect(parseLine('r', '{"last_seq":"9-g1","pending":0}')).toEqual({ kind: 'last-seq', seq: '9-g1' })
+})
+
+test.each(['<html>', '{"error":"timeout"}', '[1]', 'null', '{"seq":"1", "id"', '42'])(
+  'refuses %s as garbled',
+  (line) => {
+    try {
+      parseLine('r', line)
+      expect.unreachable()
+    } catch (thrown) {
+      expect(isCouchError(thrown, 'garbled')).toBe(true)
+    }
+  },
+)
