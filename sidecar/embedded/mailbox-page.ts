@@ -15,6 +15,7 @@ import type { CaughtMail, MailCatcher } from './mail-catcher.ts'
  */
 export function mailboxPage(catcher: MailCatcher): Hono {
   const newestFirst = () => catcher.mails.toReversed()
+  const baseOf = (path: string) => path.replace(/\/\d*$/, '')
   return new Hono()
     .use(
       secureHeaders({
@@ -25,9 +26,9 @@ export function mailboxPage(catcher: MailCatcher): Hono {
     .get('/api/mails', (c) => c.json(newestFirst()))
     .get('/:id{[0-9]+}', (c) => {
       const mail = catcher.mails.find(({ id }) => id === Number(c.req.param('id')))
-      return mail ? c.html(page(mail.subject, message(mail))) : c.notFound()
+      return mail ? c.html(page(mail.subject, message(mail, baseOf(c.req.path)))) : c.notFound()
     })
-    .get('/', (c) => c.html(page('Mails', list(newestFirst(), c.req.path.replace(/\/$/, '')))))
+    .get('/', (c) => c.html(page('Mails', list(newestFirst(), baseOf(c.req.path)))))
 }
 
 type Html = ReturnType<typeof html>
@@ -75,10 +76,15 @@ const list = (mails: readonly CaughtMail[], base: string) =>
         )}
       </ol>`
 
-const message = (mail: CaughtMail) =>
-  html`<p>From ${mail.from} to ${mail.to.join(', ')}, ${mail.receivedAt}<br />${mail.messageId}</p>
+/** The links of its HTML open in a page of their own, which is free of the frame's sandbox: its forms work. */
+const message = (mail: CaughtMail, base: string) =>
+  html`<p><a href="${base || '/'}">All mails</a></p>
+    <p>From ${mail.from} to ${mail.to.join(', ')}, ${mail.receivedAt}<br />${mail.messageId}</p>
     <pre>${linked(mail.text)}</pre>
-    ${mail.html && html`<iframe sandbox="allow-popups" title="HTML" srcdoc="${`<base target="_blank">${mail.html}`}"></iframe>`}`
+    ${mail.html && frame(`<base target="_blank">${mail.html}`)}`
+
+const frame = (content: string) =>
+  html`<iframe title="HTML" sandbox="allow-popups allow-popups-to-escape-sandbox" srcdoc="${content}"></iframe>`
 
 /** The text with its web addresses as links. */
 const linked = (text: string) =>

@@ -15,6 +15,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import http from 'node:http'
 
+if (!process.connected) process.exit()
 process.once('disconnect', () => process.exit())
 
 const answering = new AsyncLocalStorage<http.ServerResponse>()

@@ -1,0 +1,149 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { build } from 'esbuild'
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { createCouch } from '../../sidecar/couch/client.ts'
+import { startEmbeddedCouch, type EmbeddedCouchOptions } from '../../sidecar/embedded/couch.ts'
+import { eventually } from '../support/eventually.ts'
+
+const log = pino({ level: 'silent' })
+
+async function startCouch(options: Partial<EmbeddedCouchOptions> = {}) {
+  const server = await startEmbeddedCouch({ log, port: 16_984, ...options })
+  const couch = createCouch({ url: server.url })
+  onTestFinished(async () => {
+    await couch.close()
+    await server.close()
+  })
+  return { couch, url: server.url, origin: new URL(server.url).origin }
+}
+
+const json = { 'content-type': 'application/json' }
+
+test('it has one admin with a password of its own, and strangers are nobody', async () => {
+  const { couch, origin } = await startCouch()
+  expect(await couch.request({ path: '_session' })).toMatchObject({ userCtx: { name: 'admin', roles: ['_admin'] } })
+  expect(await (await fetch(`${origin}/_session`)).json()).toMatchObject({ userCtx: { name: null, roles: [] } })
+})
+
+test('a user made by the admin logs in, and is no admin', async () => {
+  const { couch, origin } = await startCouch()
+  const user = { _id: 'org.couchdb.user:ann', type: 'user', name: 'ann', roles: ['reader'], password: 'secret' }
+  await couch.db('_users').put(user)
+  const session = await fetch(`${origin}/_session`, { headers: { authorization: `Basic ${btoa('ann:secret')}` } })
+  expect(await session.json()).toMatchObject({ userCtx: { name: 'ann', roles: ['reader'] } })
+})
+
+test('strangers neither make nor delete databases, and the server outlives their trying', async () => {
+  const { couch, origin } = await startCouch()
+  await couch.db('kept').create()
+  expect((await fetch(`${origin}/mine`, { method: 'PUT' })).status).toBe(401)
+  expect((await fetch(`${origin}/kept`, { method: 'DELETE' })).status).toBe(401)
+  expect(await couch.db('kept').info()).toMatchObject({ db_name: 'kept', doc_count: 0 })
+})
+
+test('rows of a feed arrive at once, also at clients that take compression', async () => {
+  const { couch, origin } = await startCouch()
+  await couch.db('fed').create()
+  const stop = new AbortController()
+  const url = `${origin}/fed/_changes?feed=continuous&heartbeat=60000`
+  const answer = fetch(url, { headers: { 'accept-encoding': 'gzip' }, signal: stop.signal })
+  await couch.db('fed').put({ _id: 'a' })
+  for await (const chunk of (await answer).body!) {
+    expect(Buffer.from(chunk).toString()).toContain('"id":"a"')
+    break
+  }
+  stop.abort()
+})
+
+test('it survives the deletion of a database that is being followed', async () => {
+  const { couch, origin } = await startCouch()
+  await couch.db('followed').create()
+  await couch.db('followed').put({ _id: 'a' })
+  const stop = new AbortController()
+  onTestFinished(() => stop.abort())
+  const feed = await fetch(`${origin}/followed/_changes?feed=continuous&include_docs=true`, { signal: stop.signal })
+  await feed.body!.getReader().read()
+  await couch.request({ method: 'DELETE', db: 'followed' })
+  await couch.db('followed').create()
+  expect(await couch.db('followed').put({ _id: 'b' })).toMatch(/^1-/)
+})
+
+test('what curl sends as a form is stored as the JSON it is', async () => {
+  const { couch, origin } = await startCouch()
+  await couch.db('forms').create()
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  await fetch(`${origin}/forms/a`, { method: 'PUT', headers, body: '{"type":"device"}' })
+  expect(await couch.db('forms').get('a')).toMatchObject({ type: 'device' })
+})
+
+test('a request that fails inside the server is answered, not dropped', async () => {
+  const { couch, origin } = await startCouch()
+  await couch.db('bad').create()
+  const answer = await fetch(`${origin}/bad/_bulk_docs`, { method: 'POST', headers: json, body: '{"docs":[null]}' })
+  expect(answer.status).toBe(500)
+  expect((await couch.db('bad').info()).doc_count).toBe(0)
+})
+
+test('where its port is taken it takes the next', async () => {
+  const occupant = createServer()
+  await once(occupant.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void occupant.close())
+  const { port } = occupant.address() as AddressInfo
+  const { url } = await startCouch({ port })
+  expect(Number(new URL(url).port)).toBeGreaterThan(port)
+})
+
+test('in a folder the databases outlive it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'embedded-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const first = await startEmbeddedCouch({ log, port: 16_984, folder })
+  const before = createCouch({ url: first.url })
+  await before.db('kept').create()
+  await before.db('kept').put({ _id: 'a', said: 'hello' })
+  await before.close()
+  await first.close()
+  const { couch } = await startCouch({ folder })
+  expect(await couch.db('kept').get('a')).toMatchObject({ said: 'hello' })
+})
+
+test('a start that is given up rejects with the reason and leaves nothing behind', async () => {
+  const reason = new Error('no longer wanted')
+  await expect(startEmbeddedCouch({ log, signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  const giveUp = new AbortController()
+  const starting = startEmbeddedCouch({ log, port: 16_984, signal: giveUp.signal })
+  setImmediate(() => giveUp.abort(reason))
+  await expect(starting).rejects.toBe(reason)
+})
+
+test('it ends with its parent, also when the parent is killed', async () => {
+  const program = await compile('couch', 'pouchdb-guard')
+  const script = `
+    import { startEmbeddedCouch } from ${JSON.stringify(program)}
+    const log = { debug() {}, error() {} }
+    console.log((await startEmbeddedCouch({ log, port: 16984 })).url)`
+  const parent = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [url] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
+  expect((await fetch(new URL(url).origin)).status).toBe(200)
+  parent.kill('SIGKILL')
+  await eventually(() => expect(fetch(new URL(url).origin)).rejects.toThrow())
+})
+
+/** As it is installed: JavaScript, below a node_modules. Returns the URL of the first. */
+async function compile(...names: string[]): Promise<string> {
+  const cache = new URL('../../node_modules/.cache/', import.meta.url).pathname
+  await mkdir(cache, { recursive: true })
+  const outdir = await mkdtemp(join(cache, 'embedded-'))
+  onTestFinished(() => rm(outdir, { recursive: true }))
+  const entryPoints = names.map((name) => new URL(`../../sidecar/embedded/${name}.ts`, import.meta.url).pathname)
+  await build({ entryPoints, outdir, bundle: true, packages: 'external', platform: 'node', format: 'esm' })
+  return new URL(`file://${outdir}/${names[0]}.js`).href
+}

@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { Hono } from 'hono'
+import { createTransport } from 'nodemailer'
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { startMailCatcher } from '../../sidecar/embedded/mail-catcher.ts'
+import { mailboxPage } from '../../sidecar/embedded/mailbox-page.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+async function startCatcher(port = 11_025) {
+  const catcher = await startMailCatcher({ log: pino({ level: 'silent' }), port, clock: createManualClock() })
+  const transport = createTransport(catcher.smtpUrl)
+  onTestFinished(async () => {
+    transport.close()
+    await catcher.close()
+  })
+  return { catcher, transport }
+}
+
+const message = {
+  from: 'Us <us@example.com>',
+  to: 'ann@example.com',
+  subject: 'Grüße',
+  text: 'Hello',
+  html: '<b>Hello</b>',
+}
+
+test('it keeps what was sent, with both texts, and tells its listeners', async () => {
+  const { catcher, transport } = await startCatcher()
+  const told: string[] = []
+  const stop = catcher.onMail(({ subject }) => told.push(subject))
+  await transport.sendMail({ ...message, messageId: '<1@example.com>', bcc: 'bob@example.com' })
+  stop()
+  await transport.sendMail({ ...message, subject: 'unheard' })
+  expect(told).toEqual(['Grüße'])
+  expect(catcher.mails[0]).toEqual({
+    id: 1,
+    from: 'us@example.com',
+    to: ['ann@example.com', 'bob@example.com'],
+    subject: 'Grüße',
+    text: 'Hello\n',
+    html: '<b>Hello</b>\n',
+    messageId: '<1@example.com>',
+    receivedAt: '2030-01-01T00:00:00.000Z',
+  })
+})
+
+test('it keeps the last hundred', async () => {
+  const { catcher } = await startCatcher()
+  const pool = createTransport({ url: catcher.smtpUrl, pool: true })
+  for (let i = 1; i <= 101; i++) await pool.sendMail({ ...message, subject: `mail ${i}` })
+  expect(catcher.mails).toHaveLength(100)
+  expect(catcher.mails[0]?.subject).toBe('mail 2')
+  pool.close()
+})
+
+test('where its port is taken it takes the next', async () => {
+  const occupant = createServer()
+  await once(occupant.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void occupant.close())
+  const { port } = occupant.address() as AddressInfo
+  const { catcher } = await startCatcher(port)
+  expect(Number(new URL(catcher.smtpUrl).port)).toBeGreaterThan(port)
+})
+
+test('it closes under a client that stays connected', async () => {
+  const { catcher } = await startCatcher()
+  const pool = createTransport({ url: catcher.smtpUrl, pool: true })
+  await pool.sendMail(message)
+  await catcher.close()
+  await expect(pool.sendMail(message)).rejects.toThrow()
+  pool.close()
+})
+
+test('the page lists the newest first, shows one, and gives all as JSON', async () => {
+  const { catcher, transport } = await startCatcher()
+  const page = mailboxPage(catcher)
+  expect(await (await page.request('/')).text()).toContain('No mail yet')
+  await transport.sendMail({
+    ...message,
+    subject: 'older',
+    text: 'Confirm at https://example.com/confirm?a=1&b=2 now.',
+  })
+  await transport.sendMail({ ...message, subject: 'newer' })
+  const list = await (await page.request('/')).text()
+  expect(list.indexOf('newer')).toBeLessThan(list.indexOf('older'))
+  expect(list).toContain('href="/1"')
+  const shown = await (await page.request('/1')).text()
+  expect(shown).toContain('href="https://example.com/confirm?a=1&amp;b=2"')
+  expect(await (await page.request('/api/mails')).json()).toMatchObject([{ subject: 'newer' }, { subject: 'older' }])
+  expect((await page.request('/3')).status).toBe(404)
+})
+
+test('mounted below a path, its links lead back below it', async () => {
+  const { catcher, transport } = await startCatcher()
+  await transport.sendMail(message)
+  const app = new Hono().route('/_mail', mailboxPage(catcher))
+  expect(await (await app.request('/_mail')).text()).toContain('href="/_mail/1"')
+  expect(await (await app.request('/_mail/1')).text()).toContain('href="/_mail"')
+})
+
+test('nothing in a message becomes part of the page', async () => {
+  const { catcher, transport } = await startCatcher()
+  const evil = '"><script>alert(1)</script>'
+  await transport.sendMail({ from: message.from, to: message.to, subject: evil, text: evil, html: evil })
+  const page = mailboxPage(catcher)
+  for (const path of ['/', '/1']) {
+    const answer = await page.request(path)
+    expect(await answer.text()).not.toContain('<script')
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
+  }
+})

@@ -1,0 +1,56 @@
+/** What a test needs of CouchDB. Whatever a function here makes belongs to the running test and goes with it. */
+import { randomBytes } from 'node:crypto'
+import { inject, onTestFinished } from 'vitest'
+import { createCouch, type Couch, type CouchOptions } from '../../sidecar/couch/client.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
+import type { ServerKind } from './find-server.ts'
+
+export { needs, type Feature } from './features.ts'
+export type { PrivateCouch } from './couchdb-binary.ts'
+
+/** Of the server of this run, with the admin's credentials. */
+export const couchUrl = (): string => inject('couchdb').url
+
+export const serverKind = (): ServerKind => inject('couchdb').kind
+
+/** A client, closed at the end of the test: of the server of this run, unless told. */
+export function createTestCouch(options: Partial<CouchOptions> = {}): Couch {
+  const couch = createCouch({ url: couchUrl(), ...options })
+  onTestFinished(() => couch.close())
+  return couch
+}
+
+/** A name that no other test has. */
+export const uniqueName = (prefix: string): string => `${prefix}-${randomBytes(6).toString('hex')}`
+
+/** A new, empty database with a name of its own; deleted at the end of the test. */
+export async function freshDb(prefix = 'test'): Promise<Database> {
+  const db = createTestCouch().db(uniqueName(prefix))
+  onTestFinished(() => deleteDb(db.name))
+  await db.create()
+  return db
+}
+
+/** Deletes a database; one that is not there is fine. */
+export async function deleteDb(name: string): Promise<void> {
+  const couch = createCouch({ url: couchUrl() })
+  try {
+    await couch.request({ method: 'DELETE', db: name })
+  } catch (thrown) {
+    if (!isCouchError(thrown, 'not_found')) throw thrown
+  } finally {
+    await couch.close()
+  }
+}
+
+/**
+ * A CouchDB that the test may kill and start again; ask `needs('private server')` first. It takes seconds to start, so
+ * it may be shared: whoever starts it, stops it.
+ */
+export async function startPrivateCouch(): Promise<PrivateCouch> {
+  const binary = findCouchBinary()
+  if (binary === undefined) throw new Error("no CouchDB binary: ask needs('private server') first")
+  return startCouchBinary(binary)
+}

@@ -1,0 +1,145 @@
+/** What can happen to a request on its way to CouchDB and back. Faults are made of an exchange's tools; add your own. */
+import { Readable } from 'node:stream'
+import type { Answer, Exchange } from './proxy-exchange.ts'
+
+export type Fault = (exchange: Exchange) => void | Promise<void>
+
+type Body = AsyncIterable<Buffer>
+
+/** No fault at all. */
+export const pass: Fault = (exchange) => passChanged(exchange, (body) => body)
+
+/** CouchDB's own words for a status; others are given as `said`. */
+const words: Readonly<Record<number, { error: string; reason: string }>> = {
+  401: { error: 'unauthorized', reason: 'Name or password is incorrect.' },
+  403: { error: 'forbidden', reason: 'You are not allowed to access this db.' },
+  404: { error: 'not_found', reason: 'missing' },
+  429: { error: 'too_many_requests', reason: 'Too many requests' },
+  500: { error: 'internal_server_error', reason: 'No DB shards could be opened.' },
+  503: { error: 'service_unavailable', reason: 'The server is in maintenance mode.' },
+}
+
+/** Answers with this status; the server never sees the request. */
+export const refuse =
+  (status: number, said = words[status] ?? { error: 'unknown_error', reason: `status ${status}` }): Fault =>
+  async (exchange) => {
+    const body = Readable.from([Buffer.from(`${JSON.stringify(said)}\n`)])
+    await exchange.send({ status, headers: { 'content-type': 'application/json' }, body })
+    exchange.end()
+  }
+
+/** Breaks the connection; the server never sees the request. */
+export const cut: Fault = (exchange) => exchange.cut()
+
+/** The server does it, and the client never learns: an ambiguous write. */
+export const cutAfterUpstream: Fault = async (exchange) => {
+  for await (const _chunk of (await exchange.forward()).body);
+  exchange.cut()
+}
+
+/** Breaks the connection after so many bytes of the answer's body. */
+export const cutAfterBytes =
+  (bytes: number): Fault =>
+  async (exchange) => {
+    const answer = await exchange.forward()
+    await exchange.send({ ...answer, body: firstBytes(answer.body, bytes) })
+    exchange.cut()
+  }
+
+/** Breaks the connection in the middle of a line, after `lines` whole ones. Blank lines do not count. */
+export const cutInLine =
+  (lines: number): Fault =>
+  async (exchange) => {
+    const answer = await exchange.forward()
+    await exchange.send({ ...answer, body: linesAndHalf(answer.body, lines) })
+    exchange.cut()
+  }
+
+/** Takes the request and never answers; the connection stays open. */
+export const silence: Fault = () => undefined
+
+/** Falls silent after so many bytes of the answer's body; the connection stays open. */
+export const silenceAfterBytes =
+  (bytes: number): Fault =>
+  async (exchange) => {
+    const answer = await exchange.forward()
+    await exchange.send({ ...answer, body: firstBytes(answer.body, bytes) })
+  }
+
+/** Waits before the request is passed on, or meets another fault. */
+export const delay =
+  (ms: number, then: Fault = pass): Fault =>
+  async (exchange) => {
+    await exchange.wait(ms)
+    await then(exchange)
+  }
+
+/** Sends the body in pieces of so many bytes, which part rows and multi-byte characters anywhere. */
+export const inPieces =
+  (bytes: number): Fault =>
+  (exchange) =>
+    passChanged(exchange, (body) => pieces(body, bytes))
+
+/** Slips `text` into the body after so many lines; blank lines do not count. */
+export const inject =
+  (text: string, afterLines = 0): Fault =>
+  (exchange) =>
+    passChanged(exchange, (body) => injected(body, text, afterLines))
+
+async function passChanged(exchange: Exchange, change: (body: Body) => Body): Promise<void> {
+  const answer: Answer = await exchange.forward()
+  await exchange.send({ ...answer, body: change(answer.body) })
+  exchange.end()
+}
+
+async function* firstBytes(body: Body, bytes: number): Body {
+  let left = bytes
+  for await (const chunk of body) {
+    yield chunk.subarray(0, left)
+    left -= chunk.length
+    if (left <= 0) return
+  }
+}
+
+async function* pieces(body: Body, bytes: number): Body {
+  for await (const chunk of body) {
+    for (let at = 0; at < chunk.length; at += bytes) {
+      yield chunk.subarray(at, at + bytes)
+      await new Promise(setImmediate)
+    }
+  }
+}
+
+async function* linesAndHalf(body: Body, lines: number): Body {
+  let whole = 0
+  for await (const line of linesOf(body)) {
+    if (isBlank(line) || whole++ < lines) yield line
+    else {
+      yield line.subarray(0, line.length / 2)
+      return
+    }
+  }
+}
+
+async function* injected(body: Body, text: string, afterLines: number): Body {
+  let left = afterLines
+  if (left === 0) yield Buffer.from(text)
+  for await (const line of linesOf(body)) {
+    yield line
+    if (!isBlank(line) && --left === 0) yield Buffer.from(text)
+  }
+}
+
+async function* linesOf(body: Body): Body {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of body) {
+    rest = Buffer.concat([rest, chunk])
+    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+      yield rest.subarray(0, end + 1)
+      rest = rest.subarray(end + 1)
+    }
+  }
+  if (rest.length > 0) yield rest
+}
+
+const isBlank = (line: Buffer): boolean => line.toString().trim() === ''

@@ -1,0 +1,42 @@
+import { inject, TestRunner } from 'vitest'
+import { findCouchBinary } from './couchdb-binary.ts'
+
+/** What the embedded server lacks, as far as a test needs it. The head of each reason is what CouchDB does. */
+const lackingInEmbedded = {
+  'bulk rows in order': '_bulk_docs answers in the order of the request; pouchdb-server gives refused rows first',
+  'bulk secObj': 'validate_doc_update sees the security object; pouchdb-server gives {} to it on _bulk_docs',
+  'closed databases': 'a new database is for admins; in pouchdb-server it is for everybody until _security says so',
+  'database identity': 'instance_start_time is of the database; in pouchdb-server it is of the server',
+  'feed ends with its database': 'a feed breaks when its database is deleted; in pouchdb-server it goes on, empty',
+  'feed parameters': 'a continuous feed minds timeout, limit and a malformed since; in pouchdb-server it does not',
+  'guarded find': '_find and _bulk_get mind _security; in pouchdb-server they are open to everybody',
+  'index lag': '_design/x/_info tells how far an index is behind; pouchdb-server has no such thing',
+  'local without revision': 'a _local document is overwritten without its revision; pouchdb-server gives 409',
+  'node endpoints': '/_node/... and /_up exist; not in pouchdb-server',
+  'own user document': 'nobody but an admin changes roles; in pouchdb-server users may change their own',
+  'pbkdf2 other than sha1': 'pre-hashed users log in with any PRF; in pouchdb-server only with SHA-1',
+  'refusals by status': 'a stranger gets 403; pouchdb-server gives 401, and 201 with refused rows to _bulk_docs',
+  'size limit': 'documents over 8 MB are refused; pouchdb-server takes up to 4 GB',
+} as const
+
+export type Feature = keyof typeof lackingInEmbedded | 'private server'
+
+/**
+ * Skips the running test where the server lacks what it needs, with the reason in the report. The only way to skip a
+ * test here. Call it first: what the test has made by then is still removed, but was made in vain.
+ *
+ * @example
+ * test('a database made again is another one', async () => {
+ *   needs('database identity')
+ */
+export function needs(feature: Feature): void {
+  const reason = lacking(feature)
+  if (reason !== undefined) TestRunner.getCurrentTest()?.context.skip(`${feature}: ${reason}`)
+}
+
+function lacking(feature: Feature): string | undefined {
+  if (feature === 'private server') {
+    return findCouchBinary() === undefined ? 'no CouchDB binary here that a test may start and kill' : undefined
+  }
+  return inject('couchdb').kind === 'embedded' ? lackingInEmbedded[feature] : undefined
+}

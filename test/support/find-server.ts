@@ -1,0 +1,56 @@
+import pino from 'pino'
+import { startEmbeddedCouch } from '../../sidecar/embedded/couch.ts'
+import { findCouchBinary, startCouchBinary } from './couchdb-binary.ts'
+import { startCouchContainer } from './couchdb-container.ts'
+
+export type ServerKind = 'url' | 'binary' | 'container' | 'embedded'
+
+/** What the tests know about the server they run against. */
+export interface TestServer {
+  readonly kind: ServerKind
+  /** With the admin's credentials. */
+  readonly url: string
+  readonly version: string
+}
+
+interface Started {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+/** In the order in which they are tried; each gives `undefined` where there is none of its kind. */
+const sources: Readonly<Record<ServerKind, () => Promise<Started | undefined>>> = {
+  url: () => {
+    const url = process.env.COUCHDB_URL
+    return Promise.resolve(url ? { url, stop: () => Promise.resolve() } : undefined)
+  },
+  binary: async () => {
+    const binary = findCouchBinary()
+    return binary === undefined ? undefined : startCouchBinary(binary)
+  },
+  container: startCouchContainer,
+  embedded: async () => {
+    const couch = await startEmbeddedCouch({ log: pino({ level: 'silent' }), port: 15984 })
+    return { url: couch.url, stop: () => couch.close() }
+  },
+}
+
+/**
+ * The first server there is: the one at `COUCHDB_URL`, one started from the binary at `COUCHDB_BIN`, one in a
+ * container, the embedded one. `TEST_COUCHDB` names one of these kinds: then that one, or an error.
+ */
+export async function findServer(): Promise<TestServer & { stop(): Promise<void> }> {
+  const wanted = process.env.TEST_COUCHDB
+  for (const [kind, start] of Object.entries(sources) as [ServerKind, () => Promise<Started | undefined>][]) {
+    if (wanted && wanted !== kind) continue
+    const started = await start()
+    if (started) return { kind, url: started.url, version: await versionOf(started.url), stop: () => started.stop() }
+  }
+  throw new Error(`TEST_COUCHDB=${wanted}: there is no such server here; kinds are ${Object.keys(sources).join(', ')}`)
+}
+
+async function versionOf(url: string): Promise<string> {
+  const { origin } = new URL(url)
+  const welcome = (await (await fetch(origin)).json()) as { couchdb?: string; version: string }
+  return `${welcome.couchdb ? 'CouchDB' : 'pouchdb-server'} ${welcome.version}`
+}

@@ -1,0 +1,16 @@
+import type { TestProject } from 'vitest/node'
+import { findServer, type TestServer } from './find-server.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    couchdb: TestServer
+  }
+}
+
+/** One server for all test files; every test makes its own databases in it. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = await findServer()
+  console.log(`Tests run against ${server.version} (${server.kind})`)
+  project.provide('couchdb', { kind: server.kind, url: server.url, version: server.version })
+  return () => server.stop()
+}

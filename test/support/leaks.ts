@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** What must not outlive a test, by Node's names, and what people call it. */
+const watched: Readonly<Record<string, string>> = {
+  TCPServerWrap: 'listening servers',
+  TCPSocketWrap: 'sockets',
+  TLSWrap: 'TLS sockets',
+  ProcessWrap: 'child processes',
+  Timeout: 'timers',
+  FSEventWrap: 'file watchers',
+  Worker: 'worker threads',
+}
+
+/** How many there are of each kind. Only what keeps the process alive: an idle connection of a pool does not count. */
+export type Resources = ReadonlyMap<string, number>
+
+export function countResources(): Resources {
+  const counts = new Map<string, number>()
+  for (const kind of process.getActiveResourcesInfo()) {
+    if (kind in watched) counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  }
+  return counts
+}
+
+/**
+ * What there is more of than `before`, as a sentence for each kind. A server that was there before has its connections
+ * come and go as its clients please: with one about, sockets do not count.
+ */
+export function findLeaks(before: Resources): string[] {
+  const served = before.has('TCPServerWrap')
+  return [...countResources()].flatMap(([kind, count]) => {
+    const more = count - (before.get(kind) ?? 0)
+    return more > 0 && !(served && kind === 'TCPSocketWrap') ? [`${more} more ${watched[kind]} than before`] : []
+  })
+}
+
+/** Resolves when nothing is left over; throws where something still is after `within` milliseconds. */
+export async function expectNoLeaks(before: Resources, within = 3000): Promise<void> {
+  const deadline = performance.now() + within
+  let leaks = findLeaks(before)
+  while (leaks.length > 0) {
+    if (performance.now() > deadline) throw new Error(`left behind: ${leaks.join(', ')}`)
+    await delay(20)
+    leaks = findLeaks(before)
+  }
+}

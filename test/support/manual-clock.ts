@@ -1,0 +1,63 @@
+import type { Clock } from '../../sidecar/core/clock.ts'
+
+export interface ManualClock extends Clock {
+  /** How many sleep now. */
+  readonly sleeping: number
+  /**
+   * Turns the clock on by `ms` and wakes, in the order of their times, all who are due; whoever sleeps again within the
+   * time is woken again. Resolves when those awake have had their turn.
+   */
+  advance(ms: number): Promise<void>
+}
+
+interface Sleeper {
+  readonly at: number
+  readonly wake: () => void
+}
+
+/** A clock that stands still until the test turns it. `start` in milliseconds since the epoch. */
+export function createManualClock(start = Date.UTC(2030, 0, 1)): ManualClock {
+  let now = start
+  let sleepers: Sleeper[] = []
+
+  const nextDue = (until: number) =>
+    sleepers
+      .filter(({ at }) => at <= until)
+      .reduce<Sleeper | undefined>((a, b) => (a && a.at <= b.at ? a : b), undefined)
+
+  return {
+    now: () => now,
+    ticks: () => now - start,
+    get sleeping() {
+      return sleepers.length
+    },
+    async sleep(ms, signal) {
+      signal.throwIfAborted()
+      await new Promise<void>((resolve, reject) => {
+        const leave = () => {
+          sleepers = sleepers.filter((other) => other !== sleeper)
+          signal.removeEventListener('abort', abort)
+        }
+        const sleeper = { at: now + ms, wake: () => (leave(), resolve()) }
+        const abort = () => (leave(), reject(signal.reason as Error))
+        sleepers.push(sleeper)
+        signal.addEventListener('abort', abort)
+      })
+    },
+    async advance(ms) {
+      const until = now + ms
+      for (let sleeper = nextDue(until); sleeper; sleeper = nextDue(until)) {
+        now = Math.max(now, sleeper.at)
+        sleeper.wake()
+        await turn()
+      }
+      now = until
+      await turn()
+    },
+  }
+}
+
+/** Lets everything run that waits for no more than promises and the event loop. */
+async function turn(): Promise<void> {
+  for (let i = 0; i < 3; i++) await new Promise(setImmediate)
+}

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
+import { onTestFinished } from 'vitest'
+
+/** What the server does with a message. */
+export type SmtpMode =
+  | { readonly kind: 'accept' }
+  | { readonly kind: 'refuse-recipient'; readonly code: number }
+  | { readonly kind: 'refuse-message'; readonly code: number }
+  /** Accepts, but takes its time before it says so. */
+  | { readonly kind: 'slow'; readonly delayMs: number }
+  /** Takes its time before it greets. */
+  | { readonly kind: 'slow-greeting'; readonly delayMs: number }
+  /** Breaks the connection while the message comes in. */
+  | { readonly kind: 'cut-during-message' }
+  /** Accepts the message and breaks the connection before it has said so. */
+  | { readonly kind: 'cut-after-message' }
+
+export interface AcceptedMail extends Email {
+  /** Addresses of the envelope. */
+  readonly envelope: { readonly from: string; readonly to: readonly string[] }
+}
+
+export interface TestSmtp {
+  /** `smtp://127.0.0.1:port`. */
+  readonly url: string
+  /** What a recipient would find in the mailbox, in order. */
+  readonly accepted: readonly AcceptedMail[]
+  /** How often a client has named a recipient: tries, whatever became of them. */
+  readonly tries: number
+  readonly openConnections: number
+  /** From now on. */
+  behave(mode: SmtpMode): void
+  /** Breaks every connection and refuses new ones. */
+  down(): Promise<void>
+  /** Comes back after `down`, on the same port. */
+  up(): Promise<void>
+}
+
+/** A real SMTP server, which accepts everything until told otherwise. It belongs to the running test. */
+export async function startTestSmtp(): Promise<TestSmtp> {
+  const accepted: AcceptedMail[] = []
+  const sockets = new Map<number | undefined, Socket>()
+  let mode: SmtpMode = { kind: 'accept' }
+  let tries = 0
+  const stopped = new AbortController()
+
+  const cut = ({ remotePort }: SMTPServerSession) => sockets.get(remotePort)?.destroy()
+
+  async function receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<void> {
+    if (mode.kind === 'cut-during-message') {
+      cut(session)
+      return
+    }
+    const raw = await buffer(stream)
+    if (mode.kind === 'refuse-message') throw refusal(mode.code)
+    if (mode.kind === 'slow') await wait(mode.delayMs, stopped.signal)
+    const { mailFrom, rcptTo } = session.envelope
+    const envelope = { from: mailFrom ? mailFrom.address : '', to: rcptTo.map(({ address }) => address) }
+    accepted.push({ ...(await PostalMime.parse(raw)), envelope })
+    if (mode.kind === 'cut-after-message') cut(session)
+  }
+
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    disableReverseLookup: true,
+    onAuth: (auth, _session, done) => done(null, { user: auth.username }),
+    onConnect(_session, done) {
+      void (mode.kind === 'slow-greeting' ? wait(mode.delayMs, stopped.signal) : Promise.resolve()).then(() => done())
+    },
+    onRcptTo(_address, _session, done) {
+      tries += 1
+      done(mode.kind === 'refuse-recipient' ? refusal(mode.code) : null)
+    },
+    onData: (stream, session, done) => void receive(stream, session).then(() => done(), done),
+  })
+  server.on('error', () => {}) // of connections that clients or this server have broken
+  server.server.on('connection', (socket: Socket) => {
+    const { remotePort } = socket
+    sockets.set(remotePort, socket)
+    socket.once('close', () => sockets.delete(remotePort))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.server.address() as AddressInfo
+
+  const smtp: TestSmtp = {
+    url: `smtp://127.0.0.1:${port}`,
+    accepted,
+    get tries() {
+      return tries
+    },
+    get openConnections() {
+      return sockets.size
+    },
+    behave(next) {
+      mode = next
+    },
+    async down() {
+      if (!server.server.listening) return
+      const closed = once(server.server, 'close')
+      server.server.close()
+      for (const socket of sockets.values()) socket.destroy()
+      await closed
+    },
+    async up() {
+      await once(server.listen(port, '127.0.0.1'), 'listening')
+    },
+  }
+  onTestFinished(() => {
+    stopped.abort()
+    return smtp.down()
+  })
+  return smtp
+}
+
+const refusal = (code: number) => Object.assign(new Error(`refused with ${code}`), { responseCode: code })
+
+/** Resolves after `ms`, or when the signal aborts. */
+function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => (clearTimeout(timer), resolve()))
+  })
+}
