@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
@@ -101,8 +102,7 @@ test('where its port is taken it takes the next', async () => {
 })
 
 test('in a folder the databases outlive it', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'embedded-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = await createFolder(tmpdir())
   const first = await startEmbeddedCouch({ log, port: 16_984, folder })
   const before = createCouch({ url: first.url })
   await before.db('kept').create()
@@ -123,12 +123,13 @@ test('a start that is given up rejects with the reason and leaves nothing behind
 })
 
 test('it ends with its parent, also when the parent is killed', async () => {
-  const program = await compile('couch', 'pouchdb-guard')
+  const [home, program] = [await createFolder(tmpdir()), await compile('couch', 'pouchdb-guard')]
   const script = `
     import { startEmbeddedCouch } from ${JSON.stringify(program)}
     const log = { debug() {}, error() {} }
     console.log((await startEmbeddedCouch({ log, port: 16984 })).url)`
   const parent = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...process.env, TMPDIR: home },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const [url] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
@@ -139,11 +140,17 @@ test('it ends with its parent, also when the parent is killed', async () => {
 
 /** As it is installed: JavaScript, below a node_modules. Returns the URL of the first. */
 async function compile(...names: string[]): Promise<string> {
-  const cache = new URL('../../node_modules/.cache/', import.meta.url).pathname
-  await mkdir(cache, { recursive: true })
-  const outdir = await mkdtemp(join(cache, 'embedded-'))
-  onTestFinished(() => rm(outdir, { recursive: true }))
-  const entryPoints = names.map((name) => new URL(`../../sidecar/embedded/${name}.ts`, import.meta.url).pathname)
+  const root = new URL('../../', import.meta.url).pathname
+  const outdir = await createFolder(join(root, 'node_modules', '.cache'))
+  const entryPoints = names.map((name) => join(root, 'sidecar', 'embedded', `${name}.ts`))
   await build({ entryPoints, outdir, bundle: true, packages: 'external', platform: 'node', format: 'esm' })
-  return new URL(`file://${outdir}/${names[0]}.js`).href
+  return pathToFileURL(join(outdir, `${names[0]}.js`)).href
+}
+
+/** A new folder, which goes with the test. */
+async function createFolder(parent: string): Promise<string> {
+  await mkdir(parent, { recursive: true })
+  const folder = await mkdtemp(join(parent, 'embedded-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  return folder
 }

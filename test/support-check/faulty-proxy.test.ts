@@ -1,0 +1,185 @@
+import { beforeEach, expect, test } from 'vitest'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  cut,
+  cutAfterBytes,
+  cutAfterUpstream,
+  cutInLine,
+  delay,
+  inject,
+  inPieces,
+  pass,
+  refuse,
+  silence,
+  silenceAfterBytes,
+  startFaultyProxy,
+  type Fault,
+  type FaultyProxy,
+} from '../support/faulty-proxy.ts'
+
+let proxy: FaultyProxy
+let couch: Couch
+let direct: Database
+let db: Database
+
+beforeEach(async () => {
+  direct = await freshDb('proxied')
+  proxy = await startFaultyProxy()
+  couch = createTestCouch({ url: proxy.url })
+  db = couch.db(direct.name)
+})
+
+/** The text of a continuous feed from the beginning, as far as it comes; whether it broke. */
+async function readFeed(fault: Fault): Promise<{ text: string; broke: boolean; chunks: number }> {
+  await direct.put({ _id: 'döc-1' })
+  await direct.put({ _id: 'döc-2' })
+  proxy.next(fault)
+  const stop = new AbortController()
+  const decoder = new TextDecoder()
+  let text = ''
+  let chunks = 0
+  try {
+    const feed = await db.changes({ feed: 'continuous', since: 0, heartbeat: 100 }, stop.signal)
+    for await (const chunk of feed) {
+      text += decoder.decode(chunk, { stream: true })
+      chunks += 1
+      if (text.endsWith('\n\n\n')) stop.abort()
+    }
+  } catch {
+    return { text, broke: !stop.signal.aborted, chunks }
+  }
+  return { text, broke: false, chunks }
+}
+
+test('without a plan everything passes, with credentials, and is written down', async () => {
+  await db.put({ _id: 'ä' })
+  expect(await direct.get('ä')).toMatchObject({ _id: 'ä' })
+  expect(proxy.requests).toMatchObject([{ method: 'PUT', path: `/${db.name}/%C3%A4`, body: '{"_id":"ä"}' }])
+})
+
+test.each([401, 403, 429, 500, 503])(
+  'refusal with %i in words of CouchDB, never seen by the server',
+  async (status) => {
+    proxy.next(refuse(status))
+    await expect(db.put({ _id: 'a' })).rejects.toMatchObject({
+      status,
+      error: expect.stringMatching(/^\w+$/) as string,
+    })
+    expect(await direct.find('a')).toBeUndefined()
+  },
+)
+
+test('a cut before the request arrives leaves it undone, a cut after it was done', async () => {
+  proxy.next(cut)
+  await expect(db.put({ _id: 'before' })).rejects.toMatchObject({ code: 'unreachable' })
+  proxy.next(cutAfterUpstream)
+  await expect(db.put({ _id: 'after' })).rejects.toMatchObject({ code: 'unreachable' })
+  expect(await direct.find('before')).toBeUndefined()
+  expect(await direct.find('after')).toBeDefined()
+})
+
+test('a plan decides by request until another takes its place, and one-time faults come first', async () => {
+  proxy.plan(({ method }) => (method === 'PUT' ? refuse(503) : undefined))
+  proxy.next(refuse(403), ({ path }) => path.endsWith('/a'))
+  await expect(db.put({ _id: 'b' })).rejects.toMatchObject({ status: 503 })
+  await expect(db.put({ _id: 'a' })).rejects.toMatchObject({ status: 403 })
+  await expect(db.put({ _id: 'a' })).rejects.toMatchObject({ status: 503 })
+  await expect(db.info()).resolves.toBeDefined()
+  proxy.plan(() => pass)
+  await db.put({ _id: 'a' })
+})
+
+test('a feed breaks after so many bytes', async () => {
+  expect(await readFeed(cutAfterBytes(10))).toMatchObject({
+    broke: true,
+    text: expect.stringMatching(/^.{9,10}$/s) as string,
+  })
+})
+
+test('a feed breaks in the middle of a row', async () => {
+  const { broke, text } = await readFeed(cutInLine(1))
+  expect(broke).toBe(true)
+  const rows = text.trim().split('\n')
+  expect(JSON.parse(rows[0]!)).toMatchObject({ changes: [{}] })
+  expect(() => void JSON.parse(rows[1]!)).toThrow(SyntaxError)
+})
+
+test('a feed in pieces of a byte is the same feed', async () => {
+  const { text, chunks } = await readFeed(inPieces(1))
+  expect(chunks).toBeGreaterThan(2)
+  const ids = text
+    .trim()
+    .split(/\n+/)
+    .map((row) => (JSON.parse(row) as { id: string }).id)
+  expect(ids.sort()).toEqual(['döc-1', 'döc-2'])
+})
+
+test('garbage appears between rows', async () => {
+  const { text } = await readFeed(inject('<html>\n', 1))
+  const lines = text.trim().split(/\n+/)
+  expect(lines).toHaveLength(3)
+  expect(lines[1]).toBe('<html>')
+})
+
+test('silence keeps the connection open, and ends with the client', async () => {
+  proxy.next(silence)
+  const stop = new AbortController()
+  const asking = db.info({ signal: stop.signal })
+  await eventually(() => expect(proxy.requests).toHaveLength(1))
+  expect(proxy.openConnections).toBe(1)
+  stop.abort()
+  await expect(asking).rejects.toThrow()
+  await eventually(() => expect(proxy.openConnections).toBe(0))
+})
+
+test('a feed falls silent in the middle', async () => {
+  await direct.put({ _id: 'a' })
+  const stop = new AbortController()
+  proxy.next(silenceAfterBytes(5))
+  const [silent, talking] = [await openFeed(stop.signal), await openFeed(stop.signal)]
+  await silent.next()
+  const more = silent.next()
+  for (let heartbeats = 0; heartbeats < 5; heartbeats++) await talking.next()
+  expect(await Promise.race([more, Promise.resolve('silence')])).toBe('silence')
+  stop.abort()
+  await expect(more).rejects.toThrow()
+})
+
+test('a frozen proxy holds everything back until it thaws', async () => {
+  proxy.freeze(true)
+  const writing = db.put({ _id: 'a' })
+  await eventually(() => expect(proxy.requests).toHaveLength(1))
+  expect(await direct.find('a')).toBeUndefined()
+  proxy.freeze(false)
+  await writing
+  expect(await direct.find('a')).toBeDefined()
+})
+
+test('a delay holds a request up, and can end in another fault', async () => {
+  const before = performance.now()
+  proxy.next(delay(100, refuse(500)))
+  await expect(db.info()).rejects.toMatchObject({ status: 500 })
+  expect(performance.now() - before).toBeGreaterThan(90)
+})
+
+test('connections are dropped, refused, and welcome again', async () => {
+  const stop = new AbortController()
+  const feed = await db.changes({ feed: 'continuous', heartbeat: 50 }, stop.signal)
+  const reading = (async () => {
+    for await (const _chunk of feed);
+  })()
+  proxy.dropConnections()
+  await expect(reading).rejects.toMatchObject({ code: 'unreachable' })
+  await proxy.down()
+  await expect(db.info()).rejects.toMatchObject({ code: 'unreachable' })
+  await proxy.up()
+  await expect(db.info()).resolves.toBeDefined()
+})
+
+async function openFeed(signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
+  const feed = await db.changes({ feed: 'continuous', heartbeat: 50 }, signal)
+  return feed[Symbol.asyncIterator]()
+}
