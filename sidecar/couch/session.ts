@@ -24,6 +24,8 @@ export interface Sessions {
 
 const TIMEOUT_MS = 5_000
 const MAX_CONNECTIONS = 4
+/** 401 for a wrong password, 400 for credentials that are none (a malformed cookie), 403 for a user locked out. */
+const REFUSALS: readonly number[] = [400, 401, 403]
 
 /**
  * Asks CouchDB who somebody is, with nothing but their own credentials: over connections of its own, so that the
@@ -51,7 +53,7 @@ export function createSessions({ url }: { url: string }): Sessions {
           },
         )
         const text = await body.text()
-        if (statusCode === 401) return undefined
+        if (REFUSALS.includes(statusCode)) return undefined
         if (statusCode !== 200) throw new CouchError(codeOf(statusCode), { request: name, status: statusCode })
         return callerFrom(name, text)
       })

@@ -3,13 +3,13 @@
  * made from the entry's key and the number of the message within it: the same on every try, so that one that was seen
  * to be accepted is not sent again, and one that was perhaps accepted can be recognised by whoever receives it twice.
  */
-import { createHash } from 'node:crypto'
 import { domainToASCII } from 'node:url'
 import type { Logger } from 'pino'
-import { ConfigError, Reject } from '../core/errors.ts'
+import { ConfigError } from '../core/errors.ts'
 import type { Mail, Message } from '../docstate/mail.ts'
-import { domainOf, isAddress, parseSender } from './address.ts'
+import { domainOf, parseSender } from './address.ts'
 import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
+import { checkMessage, messageIdOf } from './message.ts'
 import { createTransport, defaultTimes, type MailTimes } from './transport.ts'
 
 export interface MailerOptions {
@@ -99,7 +99,7 @@ export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mail
         async send(message) {
           const messageId = messageIdOf(key, ++count, domain)
           if (done.includes(messageId)) return
-          check(message)
+          checkMessage(message)
           await deliver(message, messageId, signal)
           done.push(messageId)
         },
@@ -117,23 +117,5 @@ export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mail
       transport.close()
       await Promise.allSettled(underWay)
     },
-  }
-}
-
-function messageIdOf(key: string, number: number, domain: string): string {
-  const hash = createHash('sha256').update(`${number}\n${key}`).digest('hex').slice(0, 40)
-  return `<${hash}@${domain}>`
-}
-
-/** What comes from documents may be anything, whatever the types say. */
-function check({ to, subject, text, html }: { to: unknown; subject: unknown; text: unknown; html?: unknown }): void {
-  if (typeof to !== 'string' || !isAddress(to)) {
-    throw new Reject('bad_address', 'expected one plain email address as recipient')
-  }
-  if (typeof subject !== 'string' || /[\p{Cc}\u2028\u2029]/u.test(subject)) {
-    throw new Reject('bad_header', 'expected a subject of one line, without control characters')
-  }
-  if (typeof text !== 'string' || (html !== undefined && typeof html !== 'string')) {
-    throw new Reject('bad_message', 'expected the text of the message, and its HTML if any, as strings')
   }
 }

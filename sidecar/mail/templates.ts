@@ -9,6 +9,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import mustache from 'mustache'
 import { ConfigError } from '../core/errors.ts'
+import { checkTemplate } from './check-template.ts'
 import { confirmTexts, type TemplateFile } from './confirm-texts.ts'
 
 /** What a template may use: `{{name}}`, `{{#device_code_hint}}…{{/device_code_hint}}`. */
@@ -35,7 +36,6 @@ export interface Templates {
   confirm(values: ConfirmValues): Rendered
 }
 
-const NAMES: readonly string[] = ['name', 'link', 'device_code_hint', 'expires_in', 'owner']
 /** Room for a name, not for a message to somebody else's address. */
 const MAX_NAME = 80
 const MAX_ADDRESS = 254
@@ -52,7 +52,7 @@ export function loadTemplates(folder?: string): Templates {
     const own = readOwn(path, faults)
     if (own === undefined) continue
     texts[file] = own
-    faults.push(...faultsOf(file, own).map((fault) => `SIDECAR_MAIL_TEMPLATES: ${path}: ${fault}`))
+    faults.push(...checkTemplate(file, own).map((fault) => `SIDECAR_MAIL_TEMPLATES: ${path}: ${fault}`))
   }
   if (faults.length > 0) throw new ConfigError(faults)
 
@@ -91,37 +91,6 @@ function readOwn(path: string, faults: string[]): string | undefined {
     return undefined
   }
 }
-
-function faultsOf(file: TemplateFile, text: string): string[] {
-  try {
-    const tags = tagsOf(mustache.parse(text) as Token[])
-    const unknown = tags.filter((tag) => tag.kind === '>' || !NAMES.includes(tag.name))
-    const faults = unknown.map(
-      (tag) => `expected one of ${NAMES.join(', ')}, got {{${tag.kind === '>' ? '> ' : ''}${tag.name}}}`,
-    )
-    if (file !== 'confirm.subject.txt' && !tags.some((tag) => tag.name === 'link')) {
-      faults.push('expected {{link}} somewhere in it, got a mail without the link')
-    }
-    if (file === 'confirm.html' && tags.some((tag) => tag.kind === '&')) {
-      faults.push('expected {{…}}, got {{{…}}} or {{&…}}, which would put what strangers wrote into HTML as it is')
-    }
-    return faults
-  } catch (thrown) {
-    return [`expected a Mustache template, got: ${(thrown as Error).message}`]
-  }
-}
-
-/** Kinds of tokens whose second part is not the name of a value: text, comments, new delimiters. */
-const NOT_A_NAME = ['text', '!', '=']
-
-/** As mustache.parse gives them: kind, name, where it begins and ends, and the tokens inside a section. */
-type Token = [kind: string, name: string, start: number, end: number, inside?: Token[]]
-
-const tagsOf = (tokens: Token[]): { kind: string; name: string }[] =>
-  tokens.flatMap(([kind, name, , , inside]) => [
-    ...(NOT_A_NAME.includes(kind) ? [] : [{ kind, name }]),
-    ...(Array.isArray(inside) ? tagsOf(inside) : []),
-  ])
 
 /** Without control characters, line breaks and marks that turn the direction of reading; cut where it is too long. */
 function oneLine(text: string, maxLength: number): string {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { SMTPServer } from 'smtp-server'
+import { onTestFinished } from 'vitest'
 
 interface Reply {
   readonly code: number
@@ -27,14 +28,16 @@ export interface FaultySmtp {
   /** Connections made so far, and open now. */
   connections(): { readonly made: number; readonly open: number }
   become(faults: Faults): void
-  /** Drops every connection, as a server that is killed. */
-  cutAll(): void
+  /** Ends every connection and gives the port free. */
   close(): Promise<void>
 }
 
 const refusal = ({ code, text }: Reply) => Object.assign(new Error(text), { responseCode: code })
 
-/** A real SMTP server on a loopback port that goes wrong where it is told to. */
+/**
+ * A real SMTP server on a loopback port that goes wrong where it is told to, and closes with the running test. Unlike
+ * `support/smtp.ts` it knows every stage, has users, and can hold an answer until the test gives it free.
+ */
 export async function startFaultySmtp({ port = 0, users = false } = {}): Promise<FaultySmtp> {
   let faults: Faults = {}
   let made = 0
@@ -79,20 +82,23 @@ export async function startFaultySmtp({ port = 0, users = false } = {}): Promise
   await once(server.server, 'listening')
   const bound = (server.server.address() as AddressInfo).port
 
-  return {
+  const smtp: FaultySmtp = {
     port: bound,
     url: `smtp://${users ? 'me:s3cret@' : ''}127.0.0.1:${bound}`,
     received,
     accepted,
     connections: () => ({ made, open: sockets.size }),
     become: (next) => void (faults = next),
-    cutAll,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        cutAll()
-      }),
+    async close() {
+      if (!server.server.listening) return
+      const closed = once(server.server, 'close')
+      server.close()
+      cutAll()
+      await closed
+    },
   }
+  onTestFinished(() => smtp.close())
+  return smtp
 }
 
 /** Takes connections and says nothing, or only what it is given, and may hang up then. */
@@ -108,14 +114,14 @@ export async function startMute({ greeting = '', hangUp = false } = {}) {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  onTestFinished(async () => {
+    sockets.forEach((socket) => socket.destroy())
+    server.close()
+    await once(server, 'close')
+  })
   return {
     url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`,
     /** Connections so far. */
     made: () => made,
-    async close(): Promise<void> {
-      sockets.forEach((socket) => socket.destroy())
-      server.close()
-      await once(server, 'close')
-    },
   }
 }

@@ -1,0 +1,88 @@
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
+import type { Hono } from 'hono'
+import { ConfigError } from '../core/errors.ts'
+
+export interface ListenOptions {
+  readonly app: Hono
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** Closes the server when it aborts. */
+  readonly signal: AbortSignal
+  /** How long a client may take to send the headers, milliseconds. Default 10 s. */
+  readonly headersMs?: number
+  /** How long a client may take to send the whole request, milliseconds. Default 30 s. */
+  readonly requestMs?: number
+}
+
+export interface Listening {
+  /** As it was bound. */
+  readonly port: number
+  /** Where a browser on this machine finds it, without a slash at its end. */
+  readonly url: string
+  /** Takes no more requests; idle connections end at once, busy ones with their answer or after a second. */
+  close(): Promise<void>
+}
+
+const CUT_MS = 1_000
+
+/**
+ * Serves the application on a port.
+ *
+ * @throws ConfigError that names the setting to change, where the port cannot be had
+ */
+export async function listen(options: ListenOptions): Promise<Listening> {
+  const { app, host, port, signal, headersMs = 10_000, requestMs = 30_000 } = options
+  signal.throwIfAborted()
+  const server = createAdaptorServer({
+    fetch: app.fetch,
+    serverOptions: {
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      connectionsCheckingInterval: Math.min(headersMs, 5_000),
+    },
+  }) as Server
+  server.listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch (thrown) {
+    throw faultFrom(thrown as NodeJS.ErrnoException, host, port)
+  }
+
+  let closing: Promise<void> | undefined
+  const close = () => (closing ??= closeServer(server))
+  const abort = () => void close()
+  signal.addEventListener('abort', abort, { once: true })
+  server.once('close', () => signal.removeEventListener('abort', abort))
+  if (signal.aborted) abort()
+
+  const bound = (server.address() as AddressInfo).port
+  return { port: bound, url: `http://${nameOf(host)}:${bound}`, close }
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  const cut = setTimeout(() => server.closeAllConnections(), CUT_MS)
+  await closed
+  clearTimeout(cut)
+}
+
+function faultFrom(thrown: NodeJS.ErrnoException, host: string, port: number): Error {
+  const faults: Readonly<Record<string, string>> = {
+    EADDRINUSE: `SIDECAR_PORT: expected a free port, got ${port}, which is in use on ${host}`,
+    EACCES: `SIDECAR_PORT: expected a port that this user may listen on, got ${port}`,
+    EADDRNOTAVAIL: `SIDECAR_HOST: expected an address of this machine, got "${host}"`,
+    ENOTFOUND: `SIDECAR_HOST: expected an address of this machine, got "${host}", which is not known`,
+  }
+  const fault = faults[thrown.code ?? '']
+  return fault ? new ConfigError([fault]) : thrown
+}
+
+function nameOf(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}

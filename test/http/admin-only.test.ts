@@ -1,0 +1,108 @@
+import { Hono } from 'hono'
+import { pino } from 'pino'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { createSessions, type WhoIs } from '../../sidecar/couch/session.ts'
+import { adminOnly } from '../../sidecar/http/admin-only.ts'
+import { createHttp } from '../../sidecar/http/app.ts'
+import { createTestCouch, couchUrl, uniqueName } from '../support/couchdb.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+
+const clock = createManualClock()
+let asked: number
+
+function createApp(url = couchUrl()) {
+  asked = 0
+  const sessions = createSessions({ url })
+  onTestFinished(() => sessions.close())
+  const whoIs: WhoIs = (...question) => {
+    asked += 1
+    return sessions.whoIs(...question)
+  }
+  const route = new Hono()
+  route.get('/secret', adminOnly({ whoIs, clock }), (c) => c.text('for admins'))
+  return createHttp({ routes: [route], log: pino({ level: 'silent' }) })
+}
+
+async function createUser(): Promise<{ name: string; password: string }> {
+  const couch = createTestCouch()
+  const users = couch.db('_users')
+  await users.create()
+  const name = uniqueName('user')
+  const _id = `org.couchdb.user:${name}`
+  const rev = await users.put({ _id, name, password: 'pw', type: 'user', roles: ['editor'] })
+  onTestFinished(() => users.remove(_id, rev))
+  return { name, password: 'pw' }
+}
+
+describe('what is for admins only', () => {
+  const { username, password } = new URL(couchUrl())
+  const admin = { authorization: basic(decodeURIComponent(username), decodeURIComponent(password)) }
+  let app: Hono
+  beforeEach(() => void (app = createApp()))
+
+  it('is given to an admin, by name and password', async () => {
+    const response = await app.request('/secret', { headers: admin })
+    expect([response.status, await response.text()]).toEqual([200, 'for admins'])
+  })
+
+  it('is given to an admin, by the cookie of a session', async () => {
+    const { origin } = new URL(couchUrl())
+    const login = await fetch(`${origin}/_session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ name: decodeURIComponent(username), password: decodeURIComponent(password) }),
+    })
+    const cookie = login.headers.get('set-cookie')?.split(';')[0] ?? ''
+    expect((await app.request('/secret', { headers: { cookie } })).status).toBe(200)
+    expect((await app.request('/secret', { headers: { cookie: 'AuthSession=forged' } })).status).toBeOneOf([400, 401])
+  })
+
+  it('is refused to nobody, who is asked for a name', async () => {
+    const response = await app.request('/secret')
+    expect(response.status).toBe(401)
+    expect(response.headers.get('www-authenticate')).toMatch(/^Basic /)
+    expect(await response.json()).toEqual({ error: 'unauthorized', reason: 'You are not a server admin.' })
+  })
+
+  it('is refused to a wrong password', async () => {
+    const response = await app.request('/secret', { headers: { authorization: basic('admin', 'wrong') } })
+    expect(response.status).toBe(401)
+    expect(await response.json()).toEqual({ error: 'unauthorized', reason: 'Name or password is incorrect.' })
+  })
+
+  it('is refused to a user who is no admin', async () => {
+    const { name, password } = await createUser()
+    const response = await app.request('/secret', { headers: { authorization: basic(name, password) } })
+    expect(response.status).toBe(403)
+    expect(await response.json()).toEqual({ error: 'forbidden', reason: 'You are not a server admin.' })
+  })
+
+  it.each(['Basic', 'Basic ===', 'Bearer x.y.z', 'nonsense', 'Basic \u00ff'])(
+    'is refused to malformed credentials: %s',
+    async (authorization) => {
+      expect((await app.request('/secret', { headers: { authorization } })).status).toBeOneOf([400, 401])
+    },
+  )
+
+  it('is decided by CouchDB once within seconds, for each caller', async () => {
+    await app.request('/secret', { headers: admin })
+    await app.request('/secret', { headers: admin })
+    expect(asked).toBe(1)
+    expect((await app.request('/secret')).status).toBe(401)
+    expect(asked).toBe(2)
+    await clock.advance(5_000)
+    await app.request('/secret', { headers: admin })
+    expect(asked).toBe(3)
+  })
+
+  it('is not given while CouchDB is away, and that is not remembered', async () => {
+    const away = createApp('http://127.0.0.1:1')
+    const response = await away.request('/secret', { headers: admin })
+    expect(response.status).toBe(503)
+    expect(await response.json()).toMatchObject({ error: 'service_unavailable' })
+    await away.request('/secret', { headers: admin })
+    expect(asked).toBe(2)
+  })
+})

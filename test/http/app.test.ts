@@ -1,0 +1,76 @@
+import { Hono } from 'hono'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { CouchError } from '../../sidecar/couch/errors.ts'
+import { createHttp } from '../../sidecar/http/app.ts'
+import { up, type Health } from '../../sidecar/http/up.ts'
+
+const log = pino({ level: 'silent' })
+
+function createApp(...routes: Hono[]) {
+  return createHttp({ routes, log })
+}
+
+const failing = (thrown: Error) => {
+  const app = new Hono()
+  app.get('/fails', () => {
+    throw thrown
+  })
+  return createApp(app)
+}
+
+it('says in the words of CouchDB that there is nothing at a path', async () => {
+  const response = await createApp().request('/nothing')
+  expect(response.status).toBe(404)
+  expect(await response.json()).toEqual({ error: 'not_found', reason: 'There is nothing here.' })
+})
+
+it('says the same to a browser by a page', async () => {
+  const response = await createApp().request('/nothing', { headers: { accept: 'text/html' } })
+  expect(response.status).toBe(404)
+  expect(await response.text()).toContain('<h1>There is nothing here</h1>')
+})
+
+it.each([
+  [new Error('secret at /srv/app.ts:1'), 500, 'internal_server_error'],
+  [new CouchError('conflict', { request: 'PUT /secret' }), 500, 'internal_server_error'],
+  [new CouchError('unreachable', { request: 'PUT /secret' }), 503, 'service_unavailable'],
+])('tells nobody what went wrong inside: %o', async (thrown, status, error) => {
+  const response = await failing(thrown).request('/fails')
+  expect(response.status).toBe(status)
+  const body = (await response.json()) as Record<string, string>
+  expect(Object.keys(body)).toEqual(['error', 'reason'])
+  expect(body.error).toBe(error)
+  expect(body.reason).not.toMatch(/secret|\.ts/)
+})
+
+it('takes no body of more than 16 KB, whatever its route does', async () => {
+  const echo = new Hono()
+  echo.post('/echo', async (c) => c.text(await c.req.text()))
+  const post = (bytes: number) => createApp(echo).request('/echo', { method: 'POST', body: 'x'.repeat(bytes) })
+  expect(await (await post(16 * 1024)).text()).toHaveLength(16 * 1024)
+  const response = await post(16 * 1024 + 1)
+  expect(response.status).toBe(413)
+  expect(await response.json()).toMatchObject({ error: 'too_large' })
+})
+
+it('is up while it does its work, and says in words why not', async () => {
+  let health: Health = { ok: true, reasons: [] }
+  const app = createApp(up({ health: () => health }))
+  const well = await app.request('/_up')
+  expect([well.status, await well.json()]).toEqual([200, { status: 'ok' }])
+
+  health = { ok: false, reasons: ['no answer from CouchDB'] }
+  const ill = await app.request('/_up')
+  expect(ill.status).toBe(503)
+  expect(await ill.json()).toEqual({ status: 'unavailable', reasons: ['no answer from CouchDB'] })
+})
+
+it('can only be asked whether it is up', async () => {
+  const response = await createApp(up({ health: () => ({ ok: true, reasons: [] }) })).request('/_up', {
+    method: 'POST',
+  })
+  expect(response.status).toBe(405)
+  expect(response.headers.get('allow')).toBe('GET, HEAD')
+  expect(await response.json()).toEqual({ error: 'method_not_allowed', reason: 'Only GET,HEAD allowed' })
+})

@@ -1,0 +1,34 @@
+import type { Click, ClickOutcome, Confirmations } from '../../sidecar/http/confirmations.ts'
+
+type Codes = Omit<Click, 'signal'>
+
+export interface MemoryConfirmations extends Confirmations {
+  /** What was asked so far. */
+  readonly clicks: Codes[]
+  /** Given with the confirmation. */
+  credentials: { user?: string; password?: string }
+  /** The outcome of the next click, or what it throws, instead of what the codes would give. */
+  next: ClickOutcome | Error | undefined
+}
+
+/** Confirmations of one device, kept in memory: good once for the three right codes. */
+export function memoryConfirmations(right: Codes): MemoryConfirmations {
+  let used = false
+  const memory: MemoryConfirmations = {
+    clicks: [],
+    credentials: {},
+    next: undefined,
+    click({ deviceId, confirmCode, deviceCode }) {
+      const given = { deviceId, confirmCode, deviceCode }
+      memory.clicks.push(given)
+      const { next } = memory
+      memory.next = undefined
+      if (next instanceof Error) return Promise.reject(next)
+      if (next) return Promise.resolve(next)
+      if (used || JSON.stringify(given) !== JSON.stringify(right)) return Promise.resolve({ kind: 'refused' })
+      used = true
+      return Promise.resolve({ kind: 'confirmed', ...memory.credentials })
+    },
+  }
+  return memory
+}

@@ -1,0 +1,42 @@
+import { pino } from 'pino'
+import { onTestFinished } from 'vitest'
+import { createMailer, type EntryMail, type Mailer, type MailerOptions } from '../../sidecar/mail/mailer.ts'
+
+export const message = { to: 'owner@example.com', subject: 'Hello', text: 'One', html: '<p>One</p>' }
+
+export interface TestMailer extends Mailer {
+  /** What it has logged so far, as JSON lines. */
+  readonly logged: string
+  /** Mail of one entry that was not tried before, unless told. */
+  entry(options?: { key?: string; done?: readonly string[]; signal?: AbortSignal }): EntryMail
+}
+
+/** A mailer that closes with the running test. */
+export function createTestMailer(smtpUrl: string, options: Partial<MailerOptions> = {}): TestMailer {
+  let logged = ''
+  const log = pino({ level: 'trace' }, { write: (line: string) => void (logged += line) })
+  const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', log, ...options })
+  onTestFinished(() => mailer.close())
+  return {
+    ...mailer,
+    get logged() {
+      return logged
+    },
+    entry: ({ key = 'k', done = [], signal = new AbortController().signal } = {}) =>
+      mailer.forEntry({ key, done, signal }),
+  }
+}
+
+/** What a promise that has to fail was rejected with. */
+export const failure = (sending: Promise<unknown>): Promise<Error & { readonly code: string }> =>
+  sending.then(
+    () => Promise.reject(new Error('it did not fail')),
+    (thrown: unknown) => thrown as Error & { code: string },
+  )
+
+/** A promise to resolve by hand. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  return { opened, open: () => open() }
+}
