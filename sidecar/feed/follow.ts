@@ -107,11 +107,14 @@ async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal):
       since: seqText(since),
       heartbeat: heartbeatMs,
     }
-    const bytes = await database.changes(query, connection.signal)
-    yield { kind: 'connected' }
+    const bytes = open(() => database.changes(query, connection.signal)) // its silence counts from the request on
+    let connected = false
     let behind = true
     const silence = { quietMs: Math.min(QUIET_MS, heartbeatMs), silenceMs: heartbeatMs * 2.5 }
     for await (const lines of watchSilence(request, splitLines(bytes), silence)) {
+      if (lines === QUIET && !connected) continue
+      if (!connected) yield { kind: 'connected' }
+      connected = true
       const parsed = lines === QUIET ? [] : lines.map((line) => parseLine(request, line))
       const rows = parsed.flatMap((line) => (line.kind === 'change' ? [line.change] : []))
       if (rows.length > 0) {
@@ -129,4 +132,8 @@ async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal):
     outer.removeEventListener('abort', abort)
     connection.abort()
   }
+}
+
+async function* open<T>(source: () => Promise<AsyncIterable<T>>): AsyncGenerator<T> {
+  yield* await source()
 }

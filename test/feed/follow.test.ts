@@ -1,0 +1,254 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import { seqFrom } from '../../sidecar/couch/documents.ts'
+import { follow, type FeedEvent, type FollowOptions } from '../../sidecar/feed/follow.ts'
+import { createTestCouch, deleteDb, freshDb, needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  cut,
+  cutAfterBytes,
+  cutInLine,
+  delay,
+  inject,
+  inPieces,
+  pass,
+  refuse,
+  silence,
+  silenceAfterBytes,
+  startFaultyProxy,
+  type Fault,
+  type SeenRequest,
+} from '../support/faulty-proxy.ts'
+
+const isFeed = (request: SeenRequest) => request.path.includes('/_changes')
+
+/** A follower of a database behind a faulty proxy; everything it says is kept. */
+async function setUp(options: Partial<FollowOptions> = {}) {
+  const db = await freshDb('feed')
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const stopping = new AbortController()
+  const events: FeedEvent[] = []
+  const ids: string[] = []
+  const run = async () => {
+    const feed = follow(
+      {
+        database: couch.db(db.name),
+        clock: systemClock,
+        random: () => 0.5,
+        heartbeatMs: 200,
+        slowlyMs: 300,
+        ...options,
+      },
+      stopping.signal,
+    )
+    for await (const event of feed) {
+      events.push(event)
+      if (event.kind === 'rows') ids.push(...event.rows.map((row) => row.id))
+    }
+  }
+  let running: Promise<void> | undefined
+  const start = () => void (running = run())
+  const stop = async () => {
+    stopping.abort(new Error('the test is over'))
+    await running
+  }
+  onTestFinished(stop)
+  const kinds = () => events.map((event) => event.kind)
+  return { db, proxy, couch, events, ids, kinds, start, stop }
+}
+
+const write = (db: { bulk(docs: string[]): Promise<unknown> }, from: number, to: number) =>
+  db.bulk(
+    Array.from({ length: to - from }, (_, i) =>
+      JSON.stringify({ _id: `d${from + i}`, name: `Jürgen ${'🐘'.repeat(20)}` }),
+    ),
+  )
+
+const all = (n: number) => Array.from({ length: n }, (_, i) => `d${i}`).sort()
+const distinct = (ids: string[]) => [...new Set(ids)].sort()
+
+test('gives every document there is, says when these are all, and goes on with new ones', async () => {
+  const { db, ids, kinds, events, start } = await setUp()
+  await write(db, 0, 30)
+  start()
+  await eventually(() => expect(kinds()).toContain('caught-up'))
+  expect(distinct(ids)).toEqual(all(30))
+  await write(db, 30, 31)
+  await eventually(() => expect(distinct(ids)).toEqual(all(31)))
+  const row = events.flatMap((event) => (event.kind === 'rows' ? event.rows : [])).at(-1)
+  expect(row).toMatchObject({ id: 'd30', deleted: false, doc: { _id: 'd30', name: `Jürgen ${'🐘'.repeat(20)}` } })
+})
+
+const passing: [string, Fault][] = [
+  ['a 500', refuse(500)],
+  ['a 429', refuse(429)],
+  ['a 503 of a node in maintenance', refuse(503)],
+  ['a connection that breaks before the answer', cut],
+  ['a connection that breaks in the middle of a row', cutInLine(7)],
+  ['a connection that breaks in the middle of a character', cutAfterBytes(1003)],
+  ['a garbage line', inject('<html>502 Bad Gateway</html>\n', 5)],
+  ['half a row from another world', inject('{"seq":"9-x","id":\n', 5)],
+  [
+    'an error row',
+    inject('{"error":"timeout","reason":"The request could not be processed in a reasonable amount of time."}\n', 3),
+  ],
+  ['rows cut into single bytes', inPieces(1)],
+  ['an answer that comes late', delay(300)],
+  ['a server that takes the request and stays silent', silence],
+  ['silence in the middle, without a heartbeat', silenceAfterBytes(1500)],
+]
+test.each(passing)('survives %s, and no document is missing', async (_, fault) => {
+  const { db, proxy, ids, start, kinds } = await setUp()
+  await write(db, 0, 40)
+  proxy.next(fault, isFeed)
+  start()
+  await eventually(() => expect(distinct(ids)).toEqual(all(40)), { within: 25_000 })
+  await eventually(() => expect(kinds()).toContain('caught-up'))
+  await write(db, 40, 42)
+  await eventually(() => expect(distinct(ids)).toEqual(all(42)))
+})
+
+test('survives all of them, one after the other, while documents are written', async () => {
+  const { db, proxy, ids, start } = await setUp()
+  for (const [, fault] of passing.filter(([name]) => !name.includes('silen'))) proxy.next(fault, isFeed)
+  start()
+  for (let i = 0; i < 20; i++) await write(db, i * 10, i * 10 + 10)
+  await eventually(() => expect(distinct(ids)).toEqual(all(200)), { within: 25_000 })
+})
+
+test('a server that goes away and comes back is waited for', async () => {
+  const { db, proxy, ids, events, start, kinds } = await setUp()
+  await write(db, 0, 5)
+  start()
+  await eventually(() => expect(distinct(ids)).toEqual(all(5)))
+  await proxy.down()
+  await eventually(() => expect(kinds().filter((kind) => kind === 'broken').length).toBeGreaterThan(1))
+  expect(events.find((event) => event.kind === 'broken')).toMatchObject({ error: { code: 'unreachable' } })
+  await write(db, 5, 9)
+  await proxy.up()
+  await eventually(() => expect(distinct(ids)).toEqual(all(9)))
+})
+
+test.each([
+  [401, 'unauthorized'],
+  [403, 'forbidden'],
+])('a %i is said, and asked about again slowly', async (status, code) => {
+  const { db, proxy, ids, events, start } = await setUp()
+  await write(db, 0, 3)
+  let refusing = true
+  proxy.plan(() => (refusing ? refuse(status) : undefined))
+  start()
+  await eventually(() => expect(events.filter((event) => event.kind === 'broken').length).toBeGreaterThan(1))
+  for (const event of events) expect(event).toMatchObject({ kind: 'broken', error: { code, status }, retryInMs: 300 })
+  refusing = false
+  await eventually(() => expect(distinct(ids)).toEqual(all(3)))
+})
+
+test('a feed that the server ends in good order is taken up where it ended', async () => {
+  const { db, proxy, ids, start } = await setUp()
+  await write(db, 0, 20)
+  const { last_seq } = await createTestCouch().request<{ last_seq: unknown }>({ db: db.name, path: '_changes' })
+  proxy.next(inject(`${JSON.stringify({ last_seq, pending: 0 })}\n`, 20), isFeed)
+  proxy.next(cutAfterBytes(100_000), isFeed)
+  start()
+  await eventually(() => expect(distinct(ids)).toEqual(all(20)))
+  await write(db, 20, 25)
+  await eventually(() => expect(distinct(ids)).toEqual(all(25)))
+})
+
+test('a database deleted and made again is read from its start', async () => {
+  needs('database identity')
+  const { db, ids, start, kinds } = await setUp()
+  await write(db, 0, 10)
+  start()
+  await eventually(() => expect(distinct(ids)).toEqual(all(10)))
+  await deleteDb(db.name)
+  await eventually(() => expect(kinds()).toContain('broken'))
+  ids.length = 0
+  const second = () => Math.floor(Date.now() / 1000)
+  const deletedIn = second()
+  await eventually(() => expect(second(), 'two lives within a second look alike').toBeGreaterThan(deletedIn))
+  await db.create()
+  await write(db, 0, 4)
+  await eventually(() => expect(distinct(ids)).toEqual(all(4)))
+  expect(kinds()).toContain('restarted')
+})
+
+test('a stored place that is garbage is said, and the feed begins at its start', async () => {
+  needs('feed parameters')
+  const { db, ids, events, start } = await setUp({ from: { seq: seqFrom('rubbish') } })
+  await write(db, 0, 6)
+  start()
+  await eventually(() => expect(distinct(ids)).toEqual(all(6)))
+  expect(events).toContainEqual({ kind: 'restarted', why: 'malformed-place' })
+})
+
+test('a stored place is gone on from', async () => {
+  const { db, ids, start } = await setUp()
+  await write(db, 0, 5)
+  const info = await db.info()
+  await write(db, 5, 8)
+  const stopping = new AbortController()
+  const from = { seq: info.update_seq, life: String(info.instance_start_time) }
+  const feed = follow(
+    { database: db, from, clock: systemClock, random: Math.random, heartbeatMs: 200 },
+    stopping.signal,
+  )
+  for await (const event of feed) {
+    if (event.kind === 'rows') ids.push(...event.rows.map((row) => row.id))
+    if (event.kind === 'caught-up') break
+  }
+  expect(distinct(ids)).toEqual(['d5', 'd6', 'd7'])
+  expect(start).toBeTypeOf('function')
+})
+
+test('a slow consumer slows the server: rows are not read ahead', async () => {
+  const db = await freshDb('feed')
+  const padding = 'x'.repeat(20_000)
+  await db.bulk(Array.from({ length: 1500 }, (_, i) => JSON.stringify({ _id: `d${i}`, padding })))
+  const proxy = await startFaultyProxy()
+  let passed = 0
+  proxy.plan((request) =>
+    isFeed(request)
+      ? async (exchange) => {
+          const answer = await exchange.forward()
+          const counted = async function* () {
+            for await (const chunk of answer.body) {
+              passed += chunk.length
+              yield chunk
+            }
+          }
+          await exchange.send({ ...answer, body: counted() })
+          exchange.end()
+        }
+      : undefined,
+  )
+  const couch = createTestCouch({ url: proxy.url })
+  const stopping = new AbortController()
+  const options = { database: couch.db(db.name), clock: systemClock, random: Math.random, heartbeatMs: 500 }
+  let read = 0
+  for await (const event of follow(options, stopping.signal)) {
+    if (event.kind !== 'rows') continue
+    read += event.rows.length
+    if (read >= 1500) break
+    if (passed > 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    expect(passed - read * 20_000, 'bytes ahead of the consumer').toBeLessThan(12_000_000)
+  }
+  expect(read).toBe(1500)
+})
+
+test('an abort closes the request at once, and the follower ends', async () => {
+  const { db, proxy, kinds, start, stop } = await setUp({ heartbeatMs: 60_000 })
+  await write(db, 0, 3)
+  let gone = false
+  proxy.next((exchange) => {
+    void exchange.wait(60_000).then(() => (gone = true)) // ends early when the client goes
+    return pass(exchange)
+  }, isFeed)
+  start()
+  await eventually(() => expect(kinds()).toContain('caught-up'))
+  expect(gone).toBe(false)
+  await stop()
+  await eventually(() => expect(gone).toBe(true), { within: 1000 })
+})
