@@ -55,7 +55,9 @@ function httpErrorFrom(thrown: unknown): HttpError {
     const options = { cause: thrown, headers: { 'Retry-After': RETRY_AFTER_S } }
     return new HttpError(503, 'service_unavailable', 'The database cannot be reached. Try again in a moment.', options)
   }
-  return new HttpError(500, 'internal_server_error', 'Something went wrong here; it is in the log.', { cause: thrown })
+  return new HttpError(500, 'internal_server_error', 'The sidecar met an error, which is in its log.', {
+    cause: thrown,
+  })
 }
 
 function answer(c: Context, { status, code, message, headers }: HttpError): Response | Promise<Response> {

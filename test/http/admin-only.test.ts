@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createSessions, type WhoIs } from '../../sidecar/couch/session.ts'
 import { adminOnly } from '../../sidecar/http/admin-only.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
+import { listen } from '../../sidecar/http/listen.ts'
 import { createTestCouch, couchUrl, uniqueName } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
@@ -104,5 +105,12 @@ describe('what is for admins only', () => {
     expect(await response.json()).toMatchObject({ error: 'service_unavailable' })
     await away.request('/secret', { headers: admin })
     expect(asked).toBe(2)
+  })
+
+  it('is not given on the word of a server that is no CouchDB', async () => {
+    const other = new Hono().get('/_session', (c) => c.json({ ok: true, roles: ['_admin'] }))
+    const listening = await listen({ app: other, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
+    onTestFinished(() => listening.close())
+    expect((await createApp(listening.url).request('/secret', { headers: admin })).status).toBe(503)
   })
 })
