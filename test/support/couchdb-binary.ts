@@ -3,7 +3,7 @@
  * one node. It has no node name, so that it needs no port mapper (epmd), which would outlive it.
  *
  * A shell stands between, and ends it with this process, however this process ends: its `read` returns when the pipe
- * to it breaks.
+ * to it breaks. Unless it was told to keep the data, it removes them.
  */
 import { spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
@@ -30,7 +30,13 @@ export interface PrivateCouch {
 }
 
 const START_MS = 60_000
-const SHELL = '"$0" >>"$1" 2>&1 </dev/null & echo $!; read -r _; kill -9 $! 2>/dev/null; wait $! 2>/dev/null'
+const SHELL = `
+"$0" >>"$1/couch.log" 2>&1 </dev/null &
+echo $!
+read -r keep
+kill -9 $! 2>/dev/null
+wait $! 2>/dev/null
+[ "$keep" ] || rm -rf "$1"`
 
 /** Where the binary is, if there is one: `COUCHDB_BIN`, or where CouchDB's packages put it. */
 export function findCouchBinary(): string | undefined {
@@ -46,13 +52,13 @@ export async function startCouchBinary(binary: string): Promise<PrivateCouch> {
     const url = `http://admin:${password}@127.0.0.1:${port}`
     const env = { ...process.env, ...(await configure(binary, home, port, password)) }
     const run = async () => {
-      const started = await startProcess(binary, join(home, 'couch.log'), env)
+      const started = await startProcess(binary, home, env)
       try {
         await untilUp(url)
         return started
       } catch (thrown) {
-        await started.kill()
         const log = await readFile(join(home, 'couch.log'), 'utf8')
+        await started.end('remove')
         throw new Error(`CouchDB did not start within ${START_MS} ms: ${log.slice(-2000)}`, { cause: thrown })
       }
     }
@@ -62,13 +68,13 @@ export async function startCouchBinary(binary: string): Promise<PrivateCouch> {
       get pid() {
         return running.pid
       },
-      kill: () => running.kill(),
+      kill: () => running.end('keep'),
       async restart() {
-        await running.kill()
+        await running.end('keep')
         running = await run()
       },
       async stop() {
-        await running.kill()
+        await running.end('remove')
         await rm(home, { recursive: true, force: true })
       },
     }
@@ -99,15 +105,20 @@ level = warning
   }
 }
 
-async function startProcess(binary: string, log: string, env: NodeJS.ProcessEnv) {
+async function startProcess(binary: string, home: string, env: NodeJS.ProcessEnv) {
   // Detached: Ctrl-C is for the test runner, which then ends this.
-  const shell = spawn('/bin/sh', ['-c', SHELL, binary, log], { env, detached: true, stdio: ['pipe', 'pipe', 'ignore'] })
+  const shell = spawn('/bin/sh', ['-c', SHELL, binary, home], {
+    env,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
   const gone = once(shell, 'exit')
   const [pid] = (await once(createInterface({ input: shell.stdout }), 'line')) as [string]
   return {
     pid: Number(pid),
-    async kill() {
-      shell.stdin.end()
+    /** Kills it. Fine if it is gone already. */
+    async end(data: 'keep' | 'remove') {
+      if (!shell.stdin.writableEnded) shell.stdin.end(data === 'keep' ? 'keep\n' : '')
       await gone
     },
   }

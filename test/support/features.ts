@@ -1,7 +1,11 @@
 import { inject, TestRunner } from 'vitest'
+import { findChromium } from './browser.ts'
 import { findCouchBinary } from './couchdb-binary.ts'
 
-/** What the embedded server lacks, as far as a test needs it. The head of each reason is what CouchDB does. */
+/**
+ * What the embedded server lacks, as far as a test needs it; `test/embedded/differences.test.ts` holds it to that. Each
+ * reason says first what CouchDB does.
+ */
 const lackingInEmbedded = {
   'bulk rows in order': '_bulk_docs answers in the order of the request; pouchdb-server gives refused rows first',
   'bulk secObj': 'validate_doc_update sees the security object; pouchdb-server gives {} to it on _bulk_docs',
@@ -19,11 +23,17 @@ const lackingInEmbedded = {
   'size limit': 'documents over 8 MB are refused; pouchdb-server takes up to 4 GB',
 } as const
 
-export type Feature = keyof typeof lackingInEmbedded | 'private server'
+/** What a machine may lack, with the way to find out. */
+const lackingHere = {
+  browser: { find: findChromium, reason: 'no Chromium here: install it, or set CHROMIUM_BIN' },
+  'private server': { find: findCouchBinary, reason: 'no CouchDB binary here: install it, or set COUCHDB_BIN' },
+} as const
+
+export type Feature = keyof typeof lackingInEmbedded | keyof typeof lackingHere
 
 /**
- * Skips the running test where the server lacks what it needs, with the reason in the report. The only way to skip a
- * test here. Call it first: what the test has made by then is still removed, but was made in vain.
+ * Skips the running test where the server or the machine lacks what it needs, with the reason in the report. The only
+ * way to skip a test here. Call it first: what the test has made by then is still removed, but was made in vain.
  *
  * @example
  * test('a database made again is another one', async () => {
@@ -35,8 +45,10 @@ export function needs(feature: Feature): void {
 }
 
 function lacking(feature: Feature): string | undefined {
-  if (feature === 'private server') {
-    return findCouchBinary() === undefined ? 'no CouchDB binary here that a test may start and kill' : undefined
+  if (feature in lackingHere) {
+    const { find, reason } = lackingHere[feature as keyof typeof lackingHere]
+    return find() === undefined ? reason : undefined
   }
-  return inject('couchdb').kind === 'embedded' ? lackingInEmbedded[feature] : undefined
+  const reason = lackingInEmbedded[feature as keyof typeof lackingInEmbedded]
+  return inject('couchdb').kind === 'embedded' ? reason : undefined
 }

@@ -1,0 +1,147 @@
+/**
+ * Where the embedded server differs from CouchDB: what the tests that need better ask for with `needs()`, and what
+ * docs/quirks.md says. A test that fails here is good news: pouchdb-server does it now, so strike it from there.
+ */
+import { pbkdf2Sync } from 'node:crypto'
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { startEmbeddedCouch, type EmbeddedCouch } from '../../sidecar/embedded/couch.ts'
+import { uniqueName } from '../support/couchdb.ts'
+
+let server: EmbeddedCouch
+let couch: Couch
+let db: Database
+
+beforeAll(async () => {
+  server = await startEmbeddedCouch({ log: pino({ level: 'silent' }), port: 17_984 })
+  couch = createCouch({ url: server.url })
+})
+
+afterAll(async () => {
+  await couch.close()
+  await server.close()
+})
+
+beforeEach(async () => {
+  db = couch.db(uniqueName('different'))
+  await db.create()
+})
+
+/** A client of a new user, or of a stranger. */
+async function clientOf(user?: Record<string, unknown>): Promise<Couch> {
+  const url = new URL(server.url)
+  url.username = url.password = ''
+  if (user) {
+    const name = uniqueName('user')
+    await couch.db('_users').put({ _id: `org.couchdb.user:${name}`, type: 'user', name, roles: [], ...user })
+    url.username = name
+    url.password = 'secret'
+  }
+  const client = createCouch({ url: url.href })
+  onTestFinished(() => client.close())
+  return client
+}
+
+const guard = (source: string) => db.put({ _id: '_design/guard', validate_doc_update: source })
+const secure = () =>
+  couch.request({ method: 'PUT', db: db.name, path: '_security', body: { members: { names: [], roles: ['member'] } } })
+
+test('bulk rows in order: refused rows come first', async () => {
+  await guard('function (doc) { if (doc.bad) throw({ forbidden: "bad" }) }')
+  const rows = await db.bulk(['{"_id":"a"}', '{"_id":"b","bad":true}', '{"_id":"c"}'])
+  expect(rows.map(({ id }) => id)).toEqual(['b', 'a', 'c'])
+})
+
+test('bulk secObj: it is empty', async () => {
+  await secure()
+  await guard('function (doc, old, user, sec) { throw({ forbidden: JSON.stringify(sec) }) }')
+  expect(await db.bulk(['{"_id":"a"}'])).toMatchObject([{ reason: '{}' }])
+  await expect(db.put({ _id: 'a' })).rejects.toMatchObject({ reason: expect.stringContaining('member') as string })
+})
+
+test('closed databases: a new one is open to strangers', async () => {
+  const stranger = await clientOf()
+  await expect(stranger.db(db.name).put({ _id: 'a' })).resolves.toMatch(/^1-/)
+})
+
+test('database identity: instance_start_time is that of the server', async () => {
+  expect((await db.info()).instance_start_time).toBe((await couch.db('_users').info()).instance_start_time)
+})
+
+test('feed ends with its database: it goes on with heartbeats', async () => {
+  const stop = new AbortController()
+  const feed = (await db.changes({ feed: 'continuous', heartbeat: 20 }, stop.signal))[Symbol.asyncIterator]()
+  await couch.request({ method: 'DELETE', db: db.name })
+  for (let heartbeats = 0; heartbeats < 5; heartbeats++) expect((await feed.next()).done).toBe(false)
+  stop.abort()
+})
+
+test('feed parameters: timeout and limit mean nothing to a continuous feed', async () => {
+  await db.bulk(['{"_id":"a"}', '{"_id":"b"}'])
+  const stop = new AbortController()
+  const query = { feed: 'continuous', limit: 1, timeout: 20, heartbeat: 50 }
+  let text = ''
+  for await (const chunk of await db.changes(query, stop.signal)) {
+    text += Buffer.from(chunk).toString()
+    if (text.endsWith('\n\n\n')) break
+  }
+  stop.abort()
+  expect(text.match(/"id"/g)).toHaveLength(2)
+  expect(text).not.toContain('last_seq')
+})
+
+test('guarded find: strangers may search a database that they may not read', async () => {
+  await db.put({ _id: 'a', said: 'secret' })
+  await secure()
+  const stranger = (await clientOf()).db(db.name)
+  await expect(stranger.get('a')).rejects.toMatchObject({ status: 401 })
+  const found = (await clientOf()).request({ method: 'POST', db: db.name, path: '_find', body: { selector: {} } })
+  await expect(found).resolves.toMatchObject({ docs: [{ said: 'secret' }] })
+})
+
+test('index lag: there is no telling', async () => {
+  await db.put({ _id: '_design/x', views: { all: { map: 'function (doc) { emit(doc._id) }' } } })
+  const info = await couch.request({ db: db.name, path: '_design/x/_info' })
+  expect(info).toMatchObject({ view_index: 'Not implemented.' })
+})
+
+test('local without revision: it is a conflict', async () => {
+  await db.put({ _id: '_local/a' })
+  await expect(db.put({ _id: '_local/a' })).rejects.toMatchObject({ code: 'conflict' })
+})
+
+test.each(['_up', '_node/_local/_versions'])('node endpoints: there is no /%s', async (path) => {
+  await expect(couch.request({ path })).rejects.toMatchObject({ code: 'not_found' })
+})
+
+test('own user document: a user gives himself any role', async () => {
+  const user = await clientOf({ password: 'secret' })
+  const { userCtx } = await user.request<{ userCtx: { name: string } }>({ path: '_session' })
+  const own = await user.db('_users').get<{ _id: string }>(`org.couchdb.user:${userCtx.name}`)
+  await user.db('_users').put({ ...own, roles: ['anything'] })
+  expect(await user.request({ path: '_session' })).toMatchObject({ userCtx: { roles: ['anything'] } })
+})
+
+test.each([
+  { prf: 'sha', digest: 'sha1', bytes: 20, outcome: 'a user' },
+  { prf: 'sha256', digest: 'sha256', bytes: 32, outcome: 'unauthorized' },
+])('pbkdf2 other than sha1: with $prf one is $outcome', async ({ prf, digest, bytes, outcome }) => {
+  const derived_key = pbkdf2Sync('secret', 'salt', 10, bytes, digest).toString('hex')
+  const hashed = { password_scheme: 'pbkdf2', pbkdf2_prf: prf, iterations: 10, salt: 'salt', derived_key }
+  const session = (await clientOf(hashed)).request({ path: '_session' })
+  if (outcome === 'unauthorized') await expect(session).rejects.toMatchObject({ code: 'unauthorized' })
+  else await expect(session).resolves.toMatchObject({ info: { authenticated: 'default' } })
+})
+
+test('refusals by status: a user who is no member gets 401, and rows of 401 in a bulk', async () => {
+  await secure()
+  const outsider = (await clientOf({ password: 'secret' })).db(db.name)
+  await expect(outsider.put({ _id: 'a' })).rejects.toMatchObject({ status: 401 })
+  expect(await outsider.bulk(['{"_id":"a"}'])).toMatchObject([{ id: 'a', error: 'unauthorized' }])
+})
+
+test('size limit: nine megabytes are fine', async () => {
+  await expect(db.put({ _id: 'a', large: 'x'.repeat(9_000_000) })).resolves.toMatch(/^1-/)
+})
