@@ -35,21 +35,24 @@ export function collect({ env, flags = {}, envFile }: Sources, faults: string[])
   ]
   for (const { from, variables } of layers) faults.push(...misspelt(variables, from))
 
-  const found = new Map<SettingName, Found>()
-  for (const name of settingNames) {
-    for (const { from, variables } of layers) {
-      const text = variables[name]?.trim()
-      const file = infoOf(name).secret === undefined ? undefined : variables[`${name}_FILE`]?.trim()
-      if (text && file) faults.push(`${name}: expected a value or ${name}_FILE, got both from ${from}`)
-      if (text) found.set(name, { text, from, fromFile: false })
-      else if (file) {
-        const held = readSecret(name, file, faults)
-        if (held) found.set(name, { text: held, from: file, fromFile: true })
-      } else continue
-      break
-    }
-  }
-  return found
+  const found = settingNames.flatMap((name): [SettingName, Found][] => {
+    const layer = layers.find(({ variables }) => variables[name]?.trim() || fileOf(name, variables))
+    const one = layer && readFrom(layer.variables, name, layer.from, faults)
+    return one ? [[name, one]] : []
+  })
+  return new Map(found)
+}
+
+const fileOf = (name: SettingName, variables: Variables): string | undefined =>
+  infoOf(name).secret === undefined ? undefined : variables[`${name}_FILE`]?.trim()
+
+function readFrom(variables: Variables, name: SettingName, from: string, faults: string[]): Found | undefined {
+  const text = variables[name]?.trim()
+  const file = fileOf(name, variables)
+  if (text && file) faults.push(`${name}: expected a value or ${name}_FILE, got both from ${from}`)
+  if (text) return { text, from, fromFile: false }
+  const held = file && readSecret(name, file, faults)
+  return held ? { text: held, from: file, fromFile: true } : undefined
 }
 
 function readEnvFile(path: string, faults: string[]): Variables {

@@ -5,7 +5,7 @@ import { secureHeaders } from 'hono/secure-headers'
 /**
  * Nothing may be loaded, run or framed: a page of the sidecar is its own HTML and one style sheet in it, known by its
  * hash. No address is passed on, nothing is stored on the way. Strict-Transport-Security is left to whoever
- * terminates TLS in front.
+ * terminates TLS in front. A route whose pages need something else sets its own header, which stays.
  *
  * @param styles the style sheets that pages may hold
  */
@@ -22,6 +22,7 @@ export function securityHeaders(styles: readonly string[]): MiddlewareHandler {
     xFrameOptions: 'DENY',
     referrerPolicy: 'no-referrer',
     strictTransportSecurity: false,
+    overwrite: false,
   })
   return async function securityHeaders(c, next) {
     await secure(c, next)

@@ -54,6 +54,13 @@ it('takes no body of more than 16 KB, whatever its route does', async () => {
   expect(await response.json()).toMatchObject({ error: 'too_large' })
 })
 
+it('leaves a route the headers that it sets itself', async () => {
+  const own = new Hono().get('/own', (c) => c.text('own', 200, { 'Content-Security-Policy': "default-src 'self'" }))
+  const { headers } = await createApp(own).request('/own')
+  expect(headers.get('content-security-policy')).toBe("default-src 'self'")
+  expect(headers.get('x-content-type-options')).toBe('nosniff')
+})
+
 it('is up while it does its work, and says in words why not', async () => {
   let health: Health = { ok: true, reasons: [] }
   const app = createApp(up({ health: () => health }))
