@@ -1,0 +1,1 @@
+export { controlMachines as default } from '../../machines.ts'

@@ -1,0 +1,37 @@
+/**
+ * Guards the control database: clients write devices and confirmations, each of the right shape, along the machines'
+ * transitions. Everything else is the sidecar's and the admins'.
+ */
+import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
+import { deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
+import { forbid, has, isAdmin, quote, type Doc, type UserCtx } from '../../lib/document.ts'
+import { beforeOf, refusalOf } from '../../lib/guard.ts'
+import type { Machines } from '../../machine.ts'
+import type { ControlMachines } from '../../machines.ts'
+
+type FaultsOf = (doc: Doc, before: Doc | null) => string[]
+
+const shapes: Readonly<Record<keyof ControlMachines, FaultsOf>> = {
+  device: (doc, before) => [...deviceFaults(doc), ...deviceChangeFaults(doc, before)],
+  confirm: (doc, before) => [...confirmFaults(doc), ...confirmChangeFaults(doc, before)],
+}
+
+const isDeclared = (type: unknown): type is keyof ControlMachines => typeof type === 'string' && has(shapes, type)
+
+export default function validate(
+  this: { readonly machines: Machines },
+  newDoc: Doc,
+  oldDoc: Doc | null,
+  userCtx: UserCtx,
+): void {
+  if (isAdmin(userCtx)) return
+  if (newDoc._deleted) forbid('documents of this database may be deleted by an admin only')
+  const { type } = newDoc
+  if (!isDeclared(type))
+    forbid(`expected a document of type ${Object.keys(shapes).join(' or ')}, got type ${quote(type)}`)
+  const write = { newDoc, oldDoc, userCtx, machines: this.machines }
+  const refusal = refusalOf(write)
+  if (refusal !== undefined) forbid(refusal)
+  const faults = shapes[type](newDoc, beforeOf(write))
+  if (faults.length > 0) forbid(faults.join('; '))
+}

@@ -1,0 +1,18 @@
+/**
+ * Guards a database by the machines that its own design document holds (field `machines`, put there by the deploy).
+ * Documents of other types are nobody's business here.
+ */
+import { forbid, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
+import { refusalOf } from '../../lib/guard.ts'
+import type { Machines } from '../../machine.ts'
+
+export default function validate(
+  this: { readonly machines?: Machines },
+  newDoc: Doc,
+  oldDoc: Doc | null,
+  userCtx: UserCtx,
+): void {
+  if (isAdmin(userCtx)) return
+  const refusal = refusalOf({ newDoc, oldDoc, userCtx, machines: this.machines ?? {} })
+  if (refusal !== undefined) forbid(refusal)
+}

@@ -1,0 +1,38 @@
+/**
+ * The map of the view `by_state`: key `[type, state, status, at]`, for every document with a type and a state. By it
+ * the sidecar finds what waits for it, and people count what is where.
+ *
+ * status   at
+ * ready    null                      nobody has begun with it
+ * retry    `docstate.retry_at`       a try failed; the next one not before
+ * timeout  `docstate.timeout_at`     stays in the state until
+ * claimed  `docstate.claim.at`       a worker has it since
+ * parked   `docstate.parked.at`      a person has to decide, since
+ * handled  null                      done with, although it stays in the state
+ *
+ * `docstate` is the engine's field (sidecar/docstate/types.ts). It counts only in the state it names. Whatever else
+ * stands in these fields, the map does not throw: a document without its row would never be found.
+ */
+import { isObject, type Doc } from './document.ts'
+
+export function emitByState(doc: Doc): void {
+  const { type, state, docstate } = doc
+  if (typeof type !== 'string' || typeof state !== 'string') return
+  const [status, at] = statusOf(isObject(docstate) && docstate.state === state ? docstate : {})
+  emit([type, state, status, at], null)
+}
+
+function statusOf(docstate: Readonly<Record<string, unknown>>): readonly [string, string | null] {
+  const { handled, parked, claim, retry_at, timeout_at } = docstate
+  if (handled) return ['handled', null]
+  if (parked) return ['parked', isObject(parked) ? timeOf(parked.at) : null]
+  if (isObject(claim)) return ['claimed', timeOf(claim.at)]
+  if (retry_at) return ['retry', timeOf(retry_at)]
+  if (timeout_at) return ['timeout', timeOf(timeout_at)]
+  return ['ready', null]
+}
+
+/** Null for what is no time: it sorts first, so that the document is looked at soon and not never. */
+const timeOf = (field: unknown): string | null => (typeof field === 'string' && ISO.test(field) ? field : null)
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/

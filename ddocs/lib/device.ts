@@ -1,0 +1,36 @@
+/**
+ * The shape of a `device` document. Checked in `validate_doc_update` and again by the sidecar's handlers, so it
+ * imports nothing of either world.
+ */
+import { credentialFaults } from './credentials.ts'
+import type { Doc } from './document.ts'
+import { patternFaults, presentOf, textFaults, unchangedFaults, unknownFaults } from './shape.ts'
+
+const CLIENTS = ['owner', 'device_code', 'name', 'credentials']
+const SIDECARS = ['confirmation', 'user', 'owner_role', 'error', 'docstate']
+
+/** One mailbox, without quotes, comments, lists or groups. Whether it exists is found out by writing to it. */
+const ADDRESS =
+  /^(?=.{3,254}$)[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]{1,64}@[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]+$/
+
+/** What is wrong with a device document, as sentences. None: it is well formed. */
+export function deviceFaults(doc: Doc): string[] {
+  return [
+    ...textFaults(doc, '_id', 200),
+    ...patternFaults(doc, 'owner', ADDRESS, 'an email address'),
+    ...patternFaults(doc, 'device_code', /^[A-Za-z0-9-]{4,32}$/, '4 to 32 letters, digits or hyphens'),
+    ...(doc.name === undefined ? [] : textFaults(doc, 'name', 100)),
+    ...credentialFaults(doc.credentials, { mayGenerate: true }),
+    ...unknownFaults(doc, ['type', 'state', ...CLIENTS, ...SIDECARS]),
+  ]
+}
+
+/** What a client may not have changed, or written, in a device document. `before` is null for a new one. */
+export function deviceChangeFaults(doc: Doc, before: Doc | null): string[] {
+  const fixed = before ? ['owner', 'device_code', 'credentials'] : []
+  const given = presentOf(doc, ['confirmation', 'error', 'docstate'])
+  return [
+    ...unchangedFaults(doc, before, fixed, 'it unchanged'),
+    ...unchangedFaults(doc, before, ['user', 'owner_role', ...given], 'what the sidecar wrote'),
+  ]
+}

@@ -1,0 +1,107 @@
+/**
+ * Who may write what, by the table of machines: the part of `validate_doc_update` that serves every database. Clients
+ * are hostile, so that whatever the table does not list is refused: a client changes a document of a declared type by
+ * a listed transition and in no other way.
+ *
+ * Revisions count too. By replication a client may send branches beside a document's history; CouchDB lets the longer
+ * branch win, and shows only what it knows of it (no old document for an unknown branch, an early one for a branch
+ * with invented revisions in the middle). A write must therefore be the very next revision after the one it changes,
+ * and a new document the first: a branch that passes is never longer than what it competes with.
+ */
+import type { Machine, Machines, Writer } from '../machine.ts'
+import { has, isObject, quote, type Doc, type UserCtx } from './document.ts'
+import { same } from './same.ts'
+
+export interface Write {
+  readonly newDoc: Doc
+  readonly oldDoc: Doc | null
+  readonly userCtx: UserCtx
+  readonly machines: Machines
+}
+
+/** The document that the write changes: none if it is new, or written over a deleted one. */
+export const beforeOf = ({ oldDoc }: Pick<Write, 'oldDoc'>): Doc | null => (oldDoc && !oldDoc._deleted ? oldDoc : null)
+
+/** Why a client may not write this, as a sentence; undefined if the table allows it. Not asked for admins. */
+export function refusalOf(write: Write): string | undefined {
+  const { newDoc, machines } = write
+  const before = beforeOf(write)
+  if (before && isHeld(before)) return 'this document is being handled; try again shortly'
+
+  const guarded = machineOf(machines, before?.type) ? before?.type : newDoc.type
+  const machine = machineOf(machines, guarded)
+  if (!machine) return newDoc._deleted ? undefined : docstateRefusal(newDoc, before)
+
+  const type = String(guarded)
+  if (newDoc._deleted) return `a ${type} document may be deleted by an admin only`
+  if (newDoc.type !== type) return `a ${type} document keeps its type; got type ${quote(newDoc.type)}`
+  const { state } = newDoc
+  if (typeof state !== 'string' || !has(machine, state)) {
+    return `a ${type} document has one of the states ${Object.keys(machine).join(', ')}; got ${quote(state)}`
+  }
+  if (newDoc.docstate !== undefined) return 'the field docstate is written by the sidecar only; leave it out'
+  const reason = before?.type === type ? changeRefusal(machine, before, write) : creationRefusal(machine, write)
+  return reason ?? revisionRefusal(write)
+}
+
+/** Undefined for a type that was not declared. */
+const machineOf = (machines: Machines, type: unknown): Machine | undefined =>
+  typeof type === 'string' && has(machines, type) ? machines[type] : undefined
+
+/** A worker has won it for the state it is in. */
+function isHeld({ state, docstate }: Doc): boolean {
+  return isObject(docstate) && docstate.state === state && isObject(docstate.claim)
+}
+
+/** Documents of types that nobody declared are free, except for the engine's own field. */
+function docstateRefusal(newDoc: Doc, before: Doc | null): string | undefined {
+  if (newDoc.docstate === undefined) return undefined
+  const stays = before && before.type === newDoc.type && before.state === newDoc.state
+  if (stays && same(before.docstate, newDoc.docstate)) return undefined
+  return 'the field docstate is written by the sidecar only; leave it out'
+}
+
+function creationRefusal(machine: Machine, { newDoc }: Write): string | undefined {
+  const creatable = Object.keys(machine).filter((state) => machine[state]?.create === 'client')
+  if (creatable.indexOf(String(newDoc.state)) >= 0) return undefined
+  return `a new ${String(newDoc.type)} document begins in state ${creatable.join(' or ') || '(none: only the sidecar makes them)'}; got ${quote(newDoc.state)}`
+}
+
+function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx }: Write): string | undefined {
+  const from = String(before.state)
+  const next: Readonly<Record<string, Writer>> = (has(machine, from) && machine[from]?.next) || {}
+  const to = String(newDoc.state)
+  const writer = has(next, to) ? next[to] : undefined
+  if (writer === 'client' || (writer === 'owner' && isOwner(userCtx, before)))
+    return handoverRefusal(machine, before, newDoc)
+  const allowed = Object.keys(next)
+    .filter((state) => next[state] !== 'sidecar')
+    .map((state) => (next[state] === 'owner' ? `${state} (by its owner)` : state))
+  return `a ${String(newDoc.type)} document in state ${from} may be written in state ${allowed.join(' or ') || '(none)'}; got ${quote(to)}`
+}
+
+/** Where the owner has rights of its own, nobody makes himself the owner. */
+function handoverRefusal(machine: Machine, before: Doc, newDoc: Doc): string | undefined {
+  const owned = Object.keys(machine).some((state) => {
+    const next = machine[state]?.next ?? {}
+    return Object.keys(next).some((target) => next[target] === 'owner')
+  })
+  const field = ['user', 'owner_role'].filter((name) => !same(before[name], newDoc[name]))[0]
+  return owned && field
+    ? `${field}: expected ${quote(before[field])} unchanged, got ${quote(newDoc[field])}`
+    : undefined
+}
+
+/** The device itself, or another device of the same owner. The sidecar writes both fields when it becomes active. */
+function isOwner({ name, roles }: UserCtx, { user, owner_role: role }: Doc): boolean {
+  return (typeof user === 'string' && user === name) || (typeof role === 'string' && roles.indexOf(role) >= 0)
+}
+
+/** `_revisions.start` counts the old revision on a plain write, the new one on a replicated one. */
+function revisionRefusal({ newDoc, oldDoc }: Write): string | undefined {
+  const revisions = newDoc._revisions
+  const arrived = isObject(revisions) && typeof revisions.start === 'number' ? revisions.start : 0
+  const known = oldDoc ? parseInt(String(oldDoc._rev), 10) : 0
+  if (arrived <= known + 1) return undefined
+  return `each change of a ${String(newDoc.type)} document must arrive by itself; got revision ${arrived} after ${known}`
+}

@@ -1,0 +1,75 @@
+import { relative } from 'node:path'
+import { SourceMap, type SourceMapPayload } from 'node:module'
+import type { SourceLocation } from 'acorn'
+import { buildSync, type BuildFailure, type BuildResult, type Message } from 'esbuild'
+import { DeployError, refuseBroken } from './errors.ts'
+
+/** `es2017`: SpiderMonkey 60 and later, QuickJS, PouchDB. `es5`: SpiderMonkey 1.8.5. */
+export type Target = 'es2017' | 'es5'
+
+/** A module with all that it imports, as one ES module without comments. */
+export interface Bundle {
+  /** Of the module, for messages: relative to the working directory. */
+  readonly file: string
+  readonly code: string
+  /** Where a place of `code` was written: `file:line:column`. */
+  placeOf(loc: SourceLocation | null | undefined): string
+  /** Files bundled, as esbuild names them in the comment before each. */
+  readonly inputs: readonly string[]
+}
+
+/**
+ * Bundles each module by itself, all in one run of esbuild that leaves no process behind. Throws `DeployError` with
+ * every error at its place. Warnings are errors too: they tell of syntax that the target lacks, or of a mistake.
+ */
+export function bundleModules(files: readonly string[], target: Target): Bundle[] {
+  if (files.length === 0) return []
+  const result = build(files, target)
+  refuseBroken(result.warnings.map(faultOf))
+  const output = new Map(result.outputFiles.map(({ path, text }) => [relative(process.cwd(), path), text]))
+  return files.map((file, entry) => {
+    const map = new SourceMap(JSON.parse(output.get(`${entry}.js.map`)!) as SourceMapPayload)
+    const { inputs } = result.metafile.outputs[`${entry}.js`]!
+    return {
+      file: relative(process.cwd(), file),
+      code: output.get(`${entry}.js`)!,
+      inputs: Object.keys(inputs),
+      placeOf(loc) {
+        const origin = loc && map.findEntry(loc.start.line - 1, loc.start.column)
+        if (!origin || !('originalSource' in origin)) return relative(process.cwd(), file)
+        return `${origin.originalSource}:${origin.originalLine + 1}:${origin.originalColumn + 1}`
+      },
+    }
+  })
+}
+
+function build(files: readonly string[], target: Target) {
+  try {
+    return buildSync({
+      entryPoints: files.map((file, entry) => ({ in: file, out: String(entry) })),
+      outdir: process.cwd(), // only for the names in the source maps: nothing is written
+      write: false,
+      bundle: true,
+      format: 'esm',
+      platform: 'neutral',
+      mainFields: ['module', 'main'],
+      target,
+      supported: { 'exponent-operator': false }, // CouchDB's escodegen drops its parentheses
+      charset: 'ascii',
+      legalComments: 'none',
+      sourcemap: 'external',
+      sourcesContent: false,
+      metafile: true,
+      logLevel: 'silent',
+    }) satisfies BuildResult
+  } catch (thrown) {
+    if (!isBuildFailure(thrown)) throw thrown
+    throw new DeployError('ddocs_broken', thrown.errors.map(faultOf), { cause: thrown })
+  }
+}
+
+const isBuildFailure = (thrown: unknown): thrown is BuildFailure => thrown instanceof Error && 'errors' in thrown
+
+function faultOf({ location, text }: Message): string {
+  return location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text
+}

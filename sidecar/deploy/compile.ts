@@ -1,0 +1,110 @@
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Machines } from '../../ddocs/machine.ts'
+import type { Doc } from '../couch/documents.ts'
+import { assemble, type Content } from './assemble.ts'
+import { bundleModules, type Bundle, type Target } from './bundle.ts'
+import { toExpression } from './dialect.ts'
+import { DeployError, refuseBroken } from './errors.ts'
+import { fieldPath, readLayout, type DdocSources } from './layout.ts'
+import { allSamples, samplesFrom } from './samples.ts'
+import { createSandbox, type Sandbox } from './sandbox.ts'
+import { inWords, tryFunctions, type TriedFunction } from './trial.ts'
+
+/** The sidecar's own: `control` for the control database, `docstate` for any other that it follows. */
+export const ddocsFolder = (kind: 'control' | 'docstate'): string =>
+  fileURLToPath(new URL(`../../ddocs/${kind}`, import.meta.url))
+
+export interface CompileOptions {
+  /** Of one kind of database: one folder in it for each design document. */
+  readonly folder: string
+  /** Becomes the field `machines` of the design document `docstate`, in place of what the folder has there. */
+  readonly machines?: Machines | undefined
+  /** Default `es2017`. */
+  readonly target?: Target | undefined
+}
+
+/**
+ * Makes the design documents of a folder: each module bundled and brought into the form that all engines take, tried
+ * on samples, assembled in the couchapp layout. Without `_rev`.
+ *
+ * @throws DeployError `ddocs_broken` with all faults that were found
+ */
+export async function compileDdocs({ folder, machines, target = 'es2017' }: CompileOptions): Promise<Doc[]> {
+  const layout = await readLayout(folder)
+  refuseBroken(layout.ddocs.flatMap(doubleFaults))
+  const files = layout.ddocs.flatMap(({ sources }) => sources.filter(isModule).map(({ file }) => file))
+  const sandbox = createSandbox()
+  const modules = evaluateAll([...files, ...layout.samples], target, sandbox)
+  const samples = allSamples(layout.samples.flatMap((file) => samplesFrom(basename(file), modules.get(file)!.value)))
+
+  const docs: Doc[] = []
+  const faults: string[] = []
+  for (const { name, sources } of layout.ddocs) {
+    const doc = await assemble(
+      name,
+      sources.map((source) => contentOf(source, modules.get(source.file))),
+    )
+    const ddoc = machines && name === 'docstate' ? { ...doc, machines } : doc
+    const functions = sources.flatMap(({ path, file }): TriedFunction[] => {
+      const module = modules.get(file)
+      return module && isFunction(module) ? [{ path: fieldPath(path), file: module.file, fn: module.value }] : []
+    })
+    faults.push(...tryFunctions({ sandbox, ddoc, functions, samples }))
+    docs.push(ddoc)
+  }
+  refuseBroken(faults)
+  return docs
+}
+
+/** A module's default export: the expression that makes it, and what that gives. */
+interface Evaluated {
+  readonly file: string
+  readonly expression: string
+  readonly value: unknown
+}
+
+const isModule = ({ kind }: { kind: string }) => kind === 'module'
+const isFunction = ({ value }: Evaluated) => typeof value === 'function'
+
+/** Collects the faults of all modules before it throws. */
+function evaluateAll(files: readonly string[], target: Target, sandbox: Sandbox): Map<string, Evaluated> {
+  const evaluated = new Map<string, Evaluated>()
+  const faults: string[] = []
+  bundleModules(files, target).forEach((bundle, index) => {
+    try {
+      evaluated.set(files[index]!, evaluate(bundle, target, sandbox))
+    } catch (thrown) {
+      if (!(thrown instanceof DeployError)) throw thrown
+      faults.push(...thrown.faults)
+    }
+  })
+  refuseBroken(faults)
+  return evaluated
+}
+
+function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Evaluated {
+  const expression = toExpression(bundle, target)
+  try {
+    return { file: bundle.file, expression, value: sandbox.evaluate(expression, bundle.file) }
+  } catch (cause) {
+    throw new DeployError('ddocs_broken', [`${bundle.file}: threw when it was loaded: ${inWords(cause)}`], { cause })
+  }
+}
+
+function contentOf({ path, file }: { path: string; file: string }, module: Evaluated | undefined): Content {
+  if (!module) return { kind: 'copy', path, file }
+  if (isFunction(module)) return { kind: 'text', path: fieldPath(path), text: module.expression }
+  return { kind: 'json', path: fieldPath(path), json: JSON.stringify(module.value) ?? 'null' }
+}
+
+/** Two files for one field: one would win, and nobody could say which. */
+function doubleFaults({ name, sources }: DdocSources): string[] {
+  const files = new Map<string, string>()
+  return sources.flatMap(({ path }) => {
+    const field = path.startsWith('_attachments/') ? path : fieldPath(path)
+    const other = files.get(field)
+    files.set(field, path)
+    return other === undefined ? [] : [`${join(name, path)}: ${other} makes the same field; expected one of them`]
+  })
+}

@@ -1,0 +1,69 @@
+/**
+ * The one form in which functions are written into design documents:
+ *
+ *     (function () {
+ *     "use strict";
+ *     …the bundle…
+ *     return the_default_export;
+ *     })()
+ *
+ * An expression that evaluates to a function. SpiderMonkey parses it with esprima and rewrites it, QuickJS and PouchDB
+ * evaluate it as it is; on CouchDB the bundle runs once, not once for each document. Strict, because modules are.
+ */
+import { parse, type Node, type Program } from 'acorn'
+import { analyze } from 'periscopic'
+import type { Bundle, Target } from './bundle.ts'
+import { DeployError, refuseBroken } from './errors.ts'
+import { isAvailable, missingFault } from './names.ts'
+import { syntaxFaults } from './syntax.ts'
+
+/** The expression for a bundle's default export. Throws `DeployError` for what an engine could not run. */
+export function toExpression(bundle: Bundle, target: Target): string {
+  const program = parse(bundle.code, { ecmaVersion: 2022, sourceType: 'module', locations: true })
+  const exported = defaultExportOf(program, bundle)
+  refuseBroken([...syntaxFaults(program, bundle), ...nameFaults(program, bundle)])
+
+  const body = bundle.code.slice(0, exported.start) + bundle.code.slice(exported.end)
+  const text = `(function () {\n"use strict";\n${withoutPaths(body, bundle)}\nreturn ${exported.value};\n})()`
+  try {
+    parse(text, { ecmaVersion: target === 'es5' ? 5 : 2017, sourceType: 'script' })
+  } catch (cause) {
+    const fault = `${bundle.file}: not ${target} after compiling: ${(cause as Error).message}`
+    throw new DeployError('ddocs_broken', [fault], { cause })
+  }
+  return text
+}
+
+/** Where esbuild wrote the exports, and the expression of the default one. It writes them last and in one statement. */
+function defaultExportOf(program: Program, { code, file }: Bundle): { start: number; end: number; value: string } {
+  for (const statement of program.body) {
+    const { start, end } = statement
+    if (statement.type === 'ExportDefaultDeclaration') {
+      return { start, end, value: code.slice(statement.declaration.start, statement.declaration.end) }
+    }
+    if (statement.type !== 'ExportNamedDeclaration') continue
+    const specifier = statement.specifiers.find(({ exported }) => textOf(exported) === 'default')
+    if (specifier) return { start, end, value: textOf(specifier.local) }
+  }
+  const fault = `${file}: expected a default export, to become this field of the document; found none (a file that is only imported begins with _ or lies outside)`
+  throw new DeployError('ddocs_broken', [fault])
+}
+
+const textOf = (name: { type: string; name?: string; value?: unknown }): string => name.name ?? String(name.value)
+
+function nameFaults(program: Program, bundle: Bundle): string[] {
+  const { globals } = analyze(program as unknown as Parameters<typeof analyze>[0])
+  return [...globals]
+    .filter(([name]) => !isAvailable(name))
+    .map(([name, node]) => missingFault(bundle.placeOf((node as unknown as Node).loc), name))
+}
+
+/** Without the path that esbuild writes before each module: the same function has the same text wherever it lies. */
+function withoutPaths(code: string, { inputs }: Bundle): string {
+  const paths = new Set(inputs.map((input) => `// ${input}`))
+  return code
+    .split('\n')
+    .filter((line) => !paths.has(line))
+    .join('\n')
+    .trim()
+}

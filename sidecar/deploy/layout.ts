@@ -1,0 +1,82 @@
+/**
+ * The couchapp layout, as it is here: a folder for a kind of database holds one folder for each design document, and
+ * in that a path is a field: `views/by_state/map.ts` is `views.by_state.map`.
+ *
+ * Not in the document: `*.d.ts`, `*.js.map`, and whatever begins with `.` or `_` (couchapp's own `_id` and
+ * `_attachments` excepted). So a file that is only imported has a name with `_`, or lies outside, as `ddocs/lib/` does.
+ */
+import { readdir } from 'node:fs/promises'
+import { basename, join, relative, sep } from 'node:path'
+import { DeployError } from './errors.ts'
+
+export interface Source {
+  /** Path within the design document: `views/by_state/map.ts`. */
+  readonly path: string
+  /** Where it is on disk. */
+  readonly file: string
+  /** A module is compiled, for its default export; a plain file is taken as it is. */
+  readonly kind: 'module' | 'plain'
+}
+
+export interface DdocSources {
+  /** Without `_design/`. */
+  readonly name: string
+  readonly sources: readonly Source[]
+}
+
+export interface Layout {
+  readonly ddocs: readonly DdocSources[]
+  /** Modules of the folder `_samples`: documents to try the functions on. */
+  readonly samples: readonly string[]
+}
+
+/** Reads the folder of one kind of database. Throws `DeployError` where there is none, or nothing in it. */
+export async function readLayout(folder: string): Promise<Layout> {
+  const ddocs: DdocSources[] = []
+  for (const name of await foldersIn(folder)) {
+    if (isPushed(name)) ddocs.push({ name, sources: await sourcesIn(join(folder, name)) })
+  }
+  if (ddocs.length === 0) {
+    throw new DeployError('ddocs_broken', [`${folder}: expected a folder for each design document, found none`])
+  }
+  const samples = (await filesIn(join(folder, '_samples'))).filter((file) => kindOf(file) === 'module')
+  return { ddocs, samples: samples.filter((file) => !isCompanion(file)) }
+}
+
+/** `views/by_state/map`: the field that a file becomes, as `couchdb-compile` cuts it. */
+export const fieldPath = (path: string): string => path.replace(/\.[^./]*$/, '')
+
+const isPushed = (name: string): boolean => !/^[._]/.test(name) || name === '_attachments' || /^_id(\.|$)/.test(name)
+
+/** What tsc writes beside a module. */
+const isCompanion = (file: string): boolean => /\.d\.ts$|\.js\.map$/.test(file)
+
+const kindOf = (path: string): Source['kind'] =>
+  /\.(ts|js|json)$/.test(path) && !path.startsWith('_attachments/') ? 'module' : 'plain'
+
+async function sourcesIn(folder: string): Promise<Source[]> {
+  const sources: Source[] = []
+  for (const file of await filesIn(folder)) {
+    const path = relative(folder, file).split(sep).join('/')
+    const inDocument = path.startsWith('_attachments/') || path.split('/').every(isPushed)
+    if (inDocument && !isCompanion(path)) sources.push({ path, file, kind: kindOf(path) })
+  }
+  return sources
+}
+
+async function foldersIn(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true })
+    return entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort()
+  } catch (cause) {
+    throw new DeployError('ddocs_broken', [`${folder}: expected a folder with design documents, found none`], { cause })
+  }
+}
+
+/** All files below, sorted; none if there is no such folder. */
+async function filesIn(folder: string): Promise<string[]> {
+  const parent = await readdir(join(folder, '..'))
+  if (!parent.includes(basename(folder))) return []
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true })
+  return entries.flatMap((entry) => (entry.isFile() ? [join(entry.parentPath, entry.name)] : [])).sort()
+}

@@ -1,0 +1,53 @@
+import type { Machine, Machines, State } from '../../ddocs/machine.ts'
+
+/** Machines as a page of Markdown: for each type a diagram, and a table of who may write what. */
+export function renderMachines(machines: Machines): string {
+  const parts = Object.entries(machines).map(([type, machine]) => renderMachine(type, machine))
+  return [HEAD, ...parts].join('\n')
+}
+
+const HEAD = `# The machines of the control database
+
+Made from \`ddocs/machines.ts\` by \`npm run docs:machines\`: do not edit.
+
+*safe* and *unsafe* are the states that have a handler. Who may write: *client* is whoever may write into the database,
+*owner* the device itself and the owner's other devices, *sidecar* the sidecar alone. Server admins may write anything.
+`
+
+function renderMachine(type: string, machine: Machine): string {
+  const states = Object.entries(machine)
+  return [
+    `## ${type}`,
+    '',
+    '```mermaid',
+    'stateDiagram-v2',
+    ...states.flatMap(([name, state]) => diagramOf(name, state)),
+    '```',
+    '',
+    '| from | to | who |',
+    '| --- | --- | --- |',
+    ...states.flatMap(([name, state]) => (state.create ? [row('(new)', name, state.create)] : [])),
+    ...states.flatMap(([name, state]) => rowsOf(name, state)),
+    '',
+  ].join('\n')
+}
+
+function diagramOf(name: string, { mode, create, next = {}, timeout }: State): string[] {
+  const targets = Object.entries(next)
+  return [
+    ...(create ? [`  [*] --> ${name}: ${create}`] : []),
+    ...(mode ? [`  ${name}: ${name} (${mode})`] : []),
+    ...targets.map(([target, writer]) => `  ${name} --> ${target}: ${writer}`),
+    ...(timeout ? [`  ${name} --> ${timeout.next}: after ${inHours(timeout.afterMs)}`] : []),
+    ...(targets.length === 0 ? [`  ${name} --> [*]`] : []),
+  ].filter((line) => !timeout || line !== `  ${name} --> ${timeout.next}: sidecar`)
+}
+
+const rowsOf = (name: string, { next = {}, timeout }: State): string[] =>
+  Object.entries(next).map(([target, writer]) =>
+    row(name, target, timeout?.next === target ? `${writer}, after ${inHours(timeout.afterMs)}` : writer),
+  )
+
+const row = (from: string, to: string, who: string) => `| ${from} | ${to} | ${who} |`
+
+const inHours = (ms: number): string => `${ms / 3_600_000} h`

@@ -1,0 +1,32 @@
+import type { Doc } from '../couch/documents.ts'
+
+/** A document to try functions on. */
+export interface Sample {
+  /** For messages. */
+  readonly name: string
+  readonly doc: Doc
+}
+
+/** What a module of `_samples` exports: a document, or an array of them. */
+export function samplesFrom(file: string, exported: unknown): Sample[] {
+  const docs = (Array.isArray(exported) ? exported : [exported]) as Doc[]
+  return docs.map((doc, index) => ({
+    name: docs.length > 1 ? `${file}[${index}]` : file,
+    doc: { ...doc, _id: doc._id ?? `sample-${index}` },
+  }))
+}
+
+/** The folder's own samples, and those that every database has sooner or later. */
+export function allSamples(own: readonly Sample[]): Sample[] {
+  const fields = new Set(['type', 'state', 'docstate', ...own.flatMap(({ doc }) => Object.keys(doc))])
+  const nulls = Object.fromEntries([...fields].filter((field) => !field.startsWith('_')).map((field) => [field, null]))
+  return [
+    ...own,
+    { name: 'a document with nothing but an id', doc: { _id: 'sample' } },
+    { name: 'a document with null in every field', doc: { _id: 'sample', ...nulls } },
+    { name: 'a design document', doc: { _id: '_design/sample', language: 'javascript', views: {} } },
+  ]
+}
+
+/** What only `validate_doc_update` sees. */
+export const tombstone: Sample = { name: 'a deleted document', doc: { _id: 'sample', _deleted: true } }

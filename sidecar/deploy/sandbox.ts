@@ -1,0 +1,65 @@
+import { createContext, runInContext } from 'node:vm'
+import { languageNames, missingMethods } from './names.ts'
+
+/** As `[couchdb] os_process_timeout`: longer, and CouchDB kills the query server. */
+const TIMEOUT_MS = 5000
+
+/** A stand-in for CouchDB's query server: it has the names that are there, and no other. */
+export interface Sandbox {
+  /** The value of an expression. Throws what it throws. */
+  evaluate(expression: string, file: string): unknown
+  /** What `fn` returns and what it emits, for arguments that are JSON and frozen, as CouchDB's are. */
+  call(fn: unknown, self: unknown, args: readonly unknown[]): { readonly result: unknown; readonly emitted: Row[] }
+}
+
+/** Arguments of `emit`, as JSON. */
+export type Row = readonly [key: unknown, value: unknown]
+
+/** Takes away what the engines lack. Runs inside, where `this` is the global object. */
+const PRUNE = `(function (names, methods) {
+  for (const name of Object.getOwnPropertyNames(this)) if (names.indexOf(name) < 0) delete this[name]
+  for (const type in methods) for (const method of methods[type]) delete this[type].prototype[method]
+}).call(this, ...JSON.parse(limits))`
+
+/** Makes the arguments inside, so that they are of the realm of the functions. */
+const CALL = `(function (fn, self, args) {
+  function freeze(value) {
+    if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(freeze)
+    return value
+  }
+  return fn.apply(JSON.parse(self), freeze(JSON.parse(args)))
+})(call.fn, call.self, call.args)`
+
+export function createSandbox(): Sandbox {
+  let emitted: string[] = []
+  const put = (key: unknown = null, value: unknown = null) => void emitted.push(JSON.stringify([key, value]))
+  const couchdb = {
+    emit: put,
+    index: put,
+    log: () => undefined,
+    sum: (values: number[]) => values.reduce((total, value) => total + value, 0),
+    isArray: Array.isArray,
+    toJSON: JSON.stringify,
+    ...Object.fromEntries(['getRow', 'provides', 'registerType', 'send', 'start'].map((name) => [name, () => null])),
+  }
+  const limits = JSON.stringify([[...languageNames, ...Object.keys(couchdb)], missingMethods])
+  const context = createContext({ ...couchdb, limits })
+  runInContext(PRUNE, context)
+
+  return {
+    evaluate: (expression, file) =>
+      runInContext(expression, context, { filename: file, timeout: TIMEOUT_MS }) as unknown,
+    call(fn, self, args) {
+      emitted = []
+      context.call = { fn, self: JSON.stringify(self ?? null), args: JSON.stringify(args) }
+      try {
+        const result = runInContext(CALL, context, { timeout: TIMEOUT_MS }) as unknown
+        return { result: plain(result), emitted: emitted.map((row) => JSON.parse(row) as Row) }
+      } finally {
+        delete context.call
+      }
+    },
+  }
+}
+
+const plain = (value: unknown): unknown => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)))
