@@ -50,6 +50,7 @@ test('no test is skipped but by needs()', async () => {
   const files = (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.test.ts'))
   for (const file of files) {
     const source = await readFile(new URL(file, root), 'utf8')
-    expect(source, file).not.toMatch(/\b(test|it|describe|suite|ctx|context)(\.\w+)*\.(skip|skipIf|runIf|todo|only)\b/)
+    const skipping = /\b(test|it|describe|suite|ctx|context)(\.\w+)*\.(skip|skipIf|runIf|todo|only)\b/.exec(source)
+    expect(skipping?.[0], file).toBeUndefined()
   }
 })

@@ -29,7 +29,7 @@ export interface PrivateCouch {
   stop(): Promise<void>
 }
 
-const START_MS = 60_000
+const START_MS = 30_000
 const SHELL = `
 "$0" >>"$1/couch.log" 2>&1 </dev/null &
 echo $!
@@ -47,38 +47,45 @@ export function findCouchBinary(): string | undefined {
 export async function startCouchBinary(binary: string): Promise<PrivateCouch> {
   const home = await mkdtemp(join(tmpdir(), 'couchdb-test-'))
   const password = randomBytes(16).toString('hex')
-  // Below the ports that the system gives to outgoing connections, one of which might take it during a restart.
-  return startOnFreePort(randomInt(20_000, 32_000), async (port) => {
-    const url = `http://admin:${password}@127.0.0.1:${port}`
-    const env = { ...process.env, ...(await configure(binary, home, port, password)) }
-    const run = async () => {
-      const started = await startProcess(binary, home, env)
-      try {
-        await untilUp(url)
-        return started
-      } catch (thrown) {
-        const log = await readFile(join(home, 'couch.log'), 'utf8')
-        await started.end('remove')
-        throw new Error(`CouchDB did not start within ${START_MS} ms: ${log.slice(-2000)}`, { cause: thrown })
+  try {
+    // Below the ports that the system gives to outgoing connections, one of which might take it during a restart.
+    return await startOnFreePort(randomInt(20_000, 32_000), async (port) => {
+      const env = { ...process.env, ...(await configure(binary, home, port, password)) }
+      const url = `http://admin:${password}@127.0.0.1:${port}`
+      let running = await run(binary, home, env, url)
+      return {
+        url,
+        get pid() {
+          return running.pid
+        },
+        kill: () => running.end('keep'),
+        async restart() {
+          await running.end('keep')
+          running = await run(binary, home, env, url)
+        },
+        async stop() {
+          await running.end('remove')
+          await rm(home, { recursive: true, force: true })
+        },
       }
-    }
-    let running = await run()
-    return {
-      url,
-      get pid() {
-        return running.pid
-      },
-      kill: () => running.end('keep'),
-      async restart() {
-        await running.end('keep')
-        running = await run()
-      },
-      async stop() {
-        await running.end('remove')
-        await rm(home, { recursive: true, force: true })
-      },
-    }
-  })
+    })
+  } catch (thrown) {
+    await rm(home, { recursive: true, force: true })
+    throw thrown
+  }
+}
+
+/** Starts the process and waits until it is up. */
+async function run(binary: string, home: string, env: NodeJS.ProcessEnv, url: string) {
+  const started = await startProcess(binary, home, env)
+  try {
+    await untilUp(url)
+    return started
+  } catch (thrown) {
+    await started.end('keep')
+    const log = await readFile(join(home, 'couch.log'), 'utf8')
+    throw new Error(`CouchDB did not start within ${START_MS} ms: ${log.slice(-2000)}`, { cause: thrown })
+  }
 }
 
 /** Writes its configuration; returns the environment that leads it there. */

@@ -37,16 +37,22 @@ const sources: Readonly<Record<ServerKind, () => Promise<Started | undefined>>> 
 
 /**
  * The first server there is: the one at `COUCHDB_URL`, one started from the binary at `COUCHDB_BIN`, one in a
- * container, the embedded one. `TEST_COUCHDB` names one of these kinds: then that one, or an error.
+ * container, the embedded one. One that is there but does not start is said to be, and passed over. `TEST_COUCHDB`
+ * names one of these kinds: then that one, or an error.
  */
-export async function findServer(): Promise<TestServer & { stop(): Promise<void> }> {
+export async function findServer(): Promise<TestServer & Started> {
   const wanted = process.env.TEST_COUCHDB
+  const failures: unknown[] = []
   for (const [kind, start] of Object.entries(sources) as [ServerKind, () => Promise<Started | undefined>][]) {
     if (wanted && wanted !== kind) continue
-    const started = await start()
+    const started = await start().catch((failure: unknown) => {
+      console.warn(`The ${kind} server does not start`, failure)
+      failures.push(failure)
+    })
     if (started) return { kind, url: started.url, version: await versionOf(started.url), stop: () => started.stop() }
   }
-  throw new Error(`TEST_COUCHDB=${wanted}: there is no such server here; kinds are ${Object.keys(sources).join(', ')}`)
+  const kinds = Object.keys(sources).join(', ')
+  throw new AggregateError(failures, `no CouchDB for the tests; TEST_COUCHDB=${wanted ?? ''}, kinds are ${kinds}`)
 }
 
 async function versionOf(url: string): Promise<string> {
