@@ -7,18 +7,24 @@ export interface Patience {
   readonly random: Random
   /** The end of it; its reason is thrown then. */
   readonly signal: AbortSignal
+  /** Called before each wait, so that somebody can be told. */
+  readonly onTrouble?: (error: CouchError, retryInMs: number) => void
 }
 
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
+const SLOWLY_MS = 30_000
 
 /** Asks until there is an answer: repeats what the retry table says may pass. Anything else is thrown. */
-export async function patiently<T>(ask: () => Promise<T>, { clock, random, signal }: Patience): Promise<T> {
+export async function patiently<T>(ask: () => Promise<T>, patience: Patience): Promise<T> {
+  const { clock, random, signal, onTrouble } = patience
   for (let tries = 1; ; tries++) {
     try {
       return await ask()
     } catch (thrown) {
       if (!(thrown instanceof CouchError) || thrown.retry === 'never') throw thrown
-      await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+      const retryInMs = thrown.retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, tries, random)
+      onTrouble?.(thrown, retryInMs)
+      await clock.sleep(retryInMs, signal)
     }
   }
 }

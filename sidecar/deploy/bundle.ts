@@ -1,11 +1,25 @@
 import { relative } from 'node:path'
 import { SourceMap, type SourceMapPayload } from 'node:module'
-import type { SourceLocation } from 'acorn'
+import type { Position } from 'acorn'
 import { buildSync, type BuildFailure, type BuildResult, type Message } from 'esbuild'
 import { DeployError, refuseBroken } from './errors.ts'
 
 /** `es2017`: SpiderMonkey 60 and later, QuickJS, PouchDB. `es5`: SpiderMonkey 1.8.5. */
 export type Target = 'es2017' | 'es5'
+
+/**
+ * Regular expressions are left as they are, for the parser to refuse: esbuild would hide newer ones in a string. `**`
+ * becomes a call, because CouchDB's escodegen drops its parentheses.
+ */
+const supported = {
+  'exponent-operator': false,
+  'regexp-dot-all-flag': true,
+  'regexp-lookbehind-assertions': true,
+  'regexp-match-indices': true,
+  'regexp-named-capture-groups': true,
+  'regexp-set-notation': true,
+  'regexp-unicode-property-escapes': true,
+}
 
 /** A module with all that it imports, as one ES module without comments. */
 export interface Bundle {
@@ -13,9 +27,7 @@ export interface Bundle {
   readonly file: string
   readonly code: string
   /** Where a place of `code` was written: `file:line:column`. */
-  placeOf(loc: SourceLocation | null | undefined): string
-  /** Files bundled, as esbuild names them in the comment before each. */
-  readonly inputs: readonly string[]
+  placeOf(start: Position | undefined): string
 }
 
 /**
@@ -29,13 +41,11 @@ export function bundleModules(files: readonly string[], target: Target): Bundle[
   const output = new Map(result.outputFiles.map(({ path, text }) => [relative(process.cwd(), path), text]))
   return files.map((file, entry) => {
     const map = new SourceMap(JSON.parse(output.get(`${entry}.js.map`)!) as SourceMapPayload)
-    const { inputs } = result.metafile.outputs[`${entry}.js`]!
     return {
       file: relative(process.cwd(), file),
       code: output.get(`${entry}.js`)!,
-      inputs: Object.keys(inputs),
-      placeOf(loc) {
-        const origin = loc && map.findEntry(loc.start.line - 1, loc.start.column)
+      placeOf(start) {
+        const origin = start && map.findEntry(start.line - 1, start.column)
         if (!origin || !('originalSource' in origin)) return relative(process.cwd(), file)
         return `${origin.originalSource}:${origin.originalLine + 1}:${origin.originalColumn + 1}`
       },
@@ -54,12 +64,12 @@ function build(files: readonly string[], target: Target) {
       platform: 'neutral',
       mainFields: ['module', 'main'],
       target,
-      supported: { 'exponent-operator': false }, // CouchDB's escodegen drops its parentheses
+      supported,
+      minifyWhitespace: true, // so that the text does not depend on how the source was laid out
       charset: 'ascii',
       legalComments: 'none',
       sourcemap: 'external',
       sourcesContent: false,
-      metafile: true,
       logLevel: 'silent',
     }) satisfies BuildResult
   } catch (thrown) {

@@ -1,16 +1,17 @@
 /**
  * The one form in which functions are written into design documents:
  *
- *     (function () {
- *     "use strict";
- *     …the bundle…
- *     return the_default_export;
+ *     (function() {
+ *       "use strict";
+ *       …the bundle…
+ *       return the_default_export;
  *     })()
  *
  * An expression that evaluates to a function. SpiderMonkey parses it with esprima and rewrites it, QuickJS and PouchDB
  * evaluate it as it is; on CouchDB the bundle runs once, not once for each document. Strict, because modules are.
  */
-import { parse, type Node, type Program } from 'acorn'
+import { parse, type Node, type Position, type Program } from 'acorn'
+import { transformSync } from 'esbuild'
 import { analyze } from 'periscopic'
 import type { Bundle, Target } from './bundle.ts'
 import { DeployError, refuseBroken } from './errors.ts'
@@ -19,22 +20,39 @@ import { syntaxFaults } from './syntax.ts'
 
 /** The expression for a bundle's default export. Throws `DeployError` for what an engine could not run. */
 export function toExpression(bundle: Bundle, target: Target): string {
-  const program = parse(bundle.code, { ecmaVersion: 2022, sourceType: 'module', locations: true })
+  const program = parseModule(bundle)
   const exported = defaultExportOf(program, bundle)
   refuseBroken([...syntaxFaults(program, bundle), ...nameFaults(program, bundle)])
 
   const body = bundle.code.slice(0, exported.start) + bundle.code.slice(exported.end)
-  const text = `(function () {\n"use strict";\n${withoutPaths(body, bundle)}\nreturn ${exported.value};\n})()`
-  try {
-    parse(text, { ecmaVersion: target === 'es5' ? 5 : 2017, sourceType: 'script' })
-  } catch (cause) {
-    const fault = `${bundle.file}: not ${target} after compiling: ${(cause as Error).message}`
-    throw new DeployError('ddocs_broken', [fault], { cause })
-  }
+  const wrapped = `(function () { "use strict"; ${body}\nreturn ${exported.value} })()`
+  const { code } = transformSync(wrapped, { charset: 'ascii', legalComments: 'none' }) // laid out for people to read
+  const text = code.trim().replace(/;$/, '')
+  if (target === 'es5') prove(text, bundle)
   return text
 }
 
-/** Where esbuild wrote the exports, and the expression of the default one. It writes them last and in one statement. */
+/** Proves that the bundle is ES2017. */
+function parseModule(bundle: Bundle): Program {
+  try {
+    return parse(bundle.code, { ecmaVersion: 2017, sourceType: 'module', locations: true })
+  } catch (cause) {
+    const { message, loc } = cause as SyntaxError & { loc?: Position }
+    const fault = `${bundle.placeOf(loc)}: not ES2017: ${message.replace(/ \(\d+:\d+\)$/, '')}`
+    throw new DeployError('ddocs_broken', [fault], { cause })
+  }
+}
+
+function prove(text: string, { file }: Bundle): void {
+  try {
+    parse(text, { ecmaVersion: 5, sourceType: 'script' })
+  } catch (cause) {
+    const fault = `${file}: not ES5, which this server's SpiderMonkey needs: ${(cause as Error).message}`
+    throw new DeployError('ddocs_broken', [fault], { cause })
+  }
+}
+
+/** Where esbuild wrote the exports, and the expression of the default one. It writes them in one statement. */
 function defaultExportOf(program: Program, { code, file }: Bundle): { start: number; end: number; value: string } {
   for (const statement of program.body) {
     const { start, end } = statement
@@ -55,15 +73,5 @@ function nameFaults(program: Program, bundle: Bundle): string[] {
   const { globals } = analyze(program as unknown as Parameters<typeof analyze>[0])
   return [...globals]
     .filter(([name]) => !isAvailable(name))
-    .map(([name, node]) => missingFault(bundle.placeOf((node as unknown as Node).loc), name))
-}
-
-/** Without the path that esbuild writes before each module: the same function has the same text wherever it lies. */
-function withoutPaths(code: string, { inputs }: Bundle): string {
-  const paths = new Set(inputs.map((input) => `// ${input}`))
-  return code
-    .split('\n')
-    .filter((line) => !paths.has(line))
-    .join('\n')
-    .trim()
+    .map(([name, node]) => missingFault(bundle.placeOf((node as unknown as Node).loc?.start), name))
 }

@@ -38,7 +38,7 @@ const isIn = (node: AnyNode) => node.type === 'BinaryExpression' && node.operato
 /** A fault for each construct that an engine would stumble over, at its place. */
 export const syntaxFaults = (program: Program, bundle: Bundle): string[] =>
   [...nodesOf(program)].flatMap((node) =>
-    broken.filter(({ is }) => is(node)).map(({ fault }) => `${bundle.placeOf(node.loc)}: ${fault}`),
+    broken.filter(({ is }) => is(node)).map(({ fault }) => `${bundle.placeOf(node.loc?.start)}: ${fault}`),
   )
 
 function* nodesOf(value: unknown): Generator<AnyNode> {

@@ -22,43 +22,59 @@ export interface Trial {
   readonly samples: readonly Sample[]
 }
 
-/** The first fault of each function, as a sentence. Of shows, lists, updates and rewrites only that they are functions. */
-export const tryFunctions = (trial: Trial): string[] =>
-  trial.functions.flatMap((fn) => tryFunction(fn, trial).slice(0, 1))
+/** One call that has to end well. */
+interface Case {
+  readonly name: string
+  readonly run: () => unknown
+}
 
-function tryFunction(tried: TriedFunction, trial: Trial): string[] {
+/** The first fault of each function, as a sentence. Of shows, lists, updates and rewrites only that they compile. */
+export const tryFunctions = (trial: Trial): string[] =>
+  trial.functions.flatMap((tried) => {
+    for (const { name, run } of casesOf(tried, trial)) {
+      try {
+        run()
+      } catch (thrown) {
+        return [`${tried.file}: threw on ${name}: ${inWords(thrown)}`]
+      }
+    }
+    return []
+  })
+
+function casesOf(tried: TriedFunction, trial: Trial): Case[] {
   const { path } = tried
-  if (/^(views\/[^/]+\/map|(indexes|nouveau)\/[^/]+\/index)$/.test(path)) return tryMap(tried, trial)
-  if (/^views\/[^/]+\/reduce$/.test(path)) return tryReduce(tried, trial)
-  if (/^filters\/[^/]+$/.test(path)) return tryFilter(tried, trial)
-  if (path === 'validate_doc_update') return tryValidate(tried, trial)
+  if (/^(views\/[^/]+\/map|(indexes|nouveau)\/[^/]+\/index)$/.test(path)) return mapCases(tried, trial)
+  if (/^views\/[^/]+\/reduce$/.test(path)) return reduceCases(tried, trial)
+  if (/^filters\/[^/]+$/.test(path)) return filterCases(tried, trial)
+  if (path === 'validate_doc_update') return validateCases(tried, trial)
   return []
 }
 
-const tryMap = (tried: TriedFunction, { sandbox, samples }: Trial): string[] =>
-  samples.flatMap(({ name, doc }) => faultsOf(tried, name, () => sandbox.call(tried.fn, null, [doc])))
+const mapCases = ({ fn }: TriedFunction, { sandbox, samples }: Trial): Case[] =>
+  samples.map(({ name, doc }) => ({ name, run: () => sandbox.call(fn, null, [doc]) }))
 
-const tryFilter = (tried: TriedFunction, { sandbox, samples, ddoc }: Trial): string[] =>
-  samples.flatMap(({ name, doc }) =>
-    faultsOf(tried, name, () => sandbox.call(tried.fn, ddoc, [doc, { method: 'GET', query: {}, userCtx: users[0] }])),
-  )
+const filterCases = ({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): Case[] => {
+  const request = { method: 'GET', query: {}, userCtx: users[0] }
+  return samples.map(({ name, doc }) => ({ name, run: () => sandbox.call(fn, ddoc, [doc, request]) }))
+}
 
-/** On the rows that the view's own map makes of the samples. */
-function tryReduce(tried: TriedFunction, { sandbox, samples, functions }: Trial): string[] {
-  const map = functions.find(({ path }) => path === tried.path.replace(/reduce$/, 'map'))
+/** On the rows that the view's own map makes of the samples, and on its own results. */
+function reduceCases({ fn, path }: TriedFunction, { sandbox, samples, functions }: Trial): Case[] {
+  const map = functions.find((other) => other.path === path.replace(/reduce$/, 'map'))
   const rows = samples.flatMap(({ doc }) => (map ? rowsOf(map, doc, sandbox) : []))
   if (rows.length === 0) return []
   const keys = rows.map(([key], index) => [key, `sample-${index}`])
   const values = rows.map(([, value]) => value)
-  return faultsOf(tried, 'the rows of all samples', () => {
-    const { result } = sandbox.call(tried.fn, null, [keys, values, false])
-    sandbox.call(tried.fn, null, [null, [result ?? null, result ?? null], true])
-  })
+  const reduce = () => sandbox.call(fn, null, [keys, values, false]).result ?? null
+  return [
+    { name: 'the rows of all samples', run: reduce },
+    { name: 'its own results', run: () => sandbox.call(fn, null, [null, [reduce(), reduce()], true]) },
+  ]
 }
 
-function rowsOf(map: TriedFunction, doc: Doc, sandbox: Sandbox): Row[] {
+function rowsOf({ fn }: TriedFunction, doc: Doc, sandbox: Sandbox): Row[] {
   try {
-    return sandbox.call(map.fn, null, [doc]).emitted
+    return sandbox.call(fn, null, [doc]).emitted
   } catch {
     return [] // said where the map itself is tried
   }
@@ -71,7 +87,7 @@ const users = [
 ]
 
 /** Each sample as a new document, over itself, and deleted; by each kind of user. */
-function tryValidate(tried: TriedFunction, { sandbox, samples, ddoc }: Trial): string[] {
+function validateCases({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): Case[] {
   const writes = samples
     .filter(({ doc }) => !doc._id.startsWith('_design/')) // CouchDB does not ask for those
     .flatMap(({ name, doc }) => [
@@ -85,33 +101,18 @@ function tryValidate(tried: TriedFunction, { sandbox, samples, ddoc }: Trial): s
         ],
       },
     ])
-  const all = [...writes, { name: tombstone.name, args: [tombstone.doc, null] }]
-  return all.flatMap(({ name, args }) =>
-    users.flatMap((user) =>
-      faultsOf(tried, name, () => {
-        try {
-          sandbox.call(tried.fn, ddoc, [...args, user, {}])
-        } catch (thrown) {
-          if (!isRefusal(thrown)) throw thrown
-        }
-      }),
-    ),
+  return [...writes, { name: tombstone.name, args: [tombstone.doc, null] }].flatMap(({ name, args }) =>
+    users.map((user) => ({ name, run: () => orRefuse(() => sandbox.call(fn, ddoc, [...args, user, {}])) })),
   )
 }
 
-/** What CouchDB answers with 403 or 401. Anything else thrown is a 500. */
-function isRefusal(thrown: unknown): boolean {
-  if (typeof thrown !== 'object' || thrown === null) return false
-  const { forbidden, unauthorized } = thrown as { forbidden?: unknown; unauthorized?: unknown }
-  return typeof forbidden === 'string' || typeof unauthorized === 'string'
-}
-
-function faultsOf({ file }: TriedFunction, sample: string, run: () => unknown): string[] {
+/** Refusing is as good as accepting: CouchDB answers 403 or 401. Anything else thrown is a 500. */
+function orRefuse(validate: () => unknown): void {
   try {
-    run()
-    return []
+    validate()
   } catch (thrown) {
-    return [`${file}: threw on ${sample}: ${inWords(thrown)}`]
+    const { forbidden, unauthorized } = Object(thrown) as { forbidden?: unknown; unauthorized?: unknown }
+    if (typeof forbidden !== 'string' && typeof unauthorized !== 'string') throw thrown
   }
 }
 
@@ -120,5 +121,5 @@ export function inWords(thrown: unknown): string {
   if (typeof thrown === 'object' && thrown !== null && 'message' in thrown && 'name' in thrown) {
     return `${String(thrown.name)}: ${String(thrown.message)}`
   }
-  return typeof thrown === 'object' ? (JSON.stringify(thrown) ?? 'nothing') : failureOf(thrown).reason
+  return typeof thrown === 'object' ? JSON.stringify(thrown) : failureOf(thrown).reason
 }

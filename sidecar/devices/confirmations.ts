@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
@@ -11,7 +10,6 @@ import { hashPassword, newPassword, type Hashing } from './passwords.ts'
 export interface ConfirmationsOptions {
   readonly database: Database
   readonly clock: Clock
-  readonly random: Random
   readonly hashing: Hashing
   /** How long the page waits for the outcome. Default 8 s. */
   readonly patienceMs?: number

@@ -1,0 +1,18 @@
+import type { Config } from '../config.ts'
+import { ConfigError } from '../core/errors.ts'
+import { createCouch, type Couch } from '../couch/client.ts'
+
+/** Runs `work` with a client of the configured server. Commands other than `start` have no embedded one. */
+export async function withCouch<T>(config: Config, work: (couch: Couch) => Promise<T>): Promise<T> {
+  if (config.couchdbUrl === undefined) {
+    throw new ConfigError([
+      'COUCHDB_URL: expected the server to ask, such as http://user:password@host:5984, got none; the embedded server of a running "start" prints its own',
+    ])
+  }
+  const couch = createCouch({ url: config.couchdbUrl, connections: config.connections })
+  try {
+    return await work(couch)
+  } finally {
+    await couch.close()
+  }
+}

@@ -1,0 +1,71 @@
+import { Command } from 'commander'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import { addSettings, readConfig } from './settings.ts'
+import { deploy } from './deploy.ts'
+import { explainOne } from './explain.ts'
+import { retry } from './retry.ts'
+import { start } from './start.ts'
+import { status } from './status.ts'
+
+/** What the commands need of the world outside. */
+export interface Terminal {
+  readonly env: NodeJS.ProcessEnv
+  readonly print: (text: string) => void
+  readonly isTTY: boolean
+  readonly createLog: (level: Config['logLevel']) => Logger
+  /** Aborts at the first signal to stop. */
+  readonly signal: AbortSignal
+}
+
+/** The command line. Commands throw; `main.ts` makes an exit code of that. */
+export function createProgram(terminal: Terminal, version: string): Command {
+  const program = new Command('couchdb-sidecar')
+    .description('A process beside CouchDB that makes documents do things.')
+    .exitOverride()
+    .showHelpAfterError('(couchdb-sidecar --help lists the commands)')
+    .enablePositionalOptions()
+    .helpCommand(false)
+
+  const add = (name: string, description: string) =>
+    addSettings(program.command(name).description(description).exitOverride())
+
+  add('start', 'run the sidecar').action((_, command: Command) =>
+    start(terminal, readConfig(command, terminal.env), version),
+  )
+
+  add('deploy', 'bring the design documents into the databases')
+    .option('--dry-run', 'only show what would change')
+    .option('--ddocs <folder>', 'a folder of your own design documents, for --database')
+    .option('--database <name>', 'the database that gets them')
+    .option('--target <dialect>', 'es2017, or es5 for SpiderMonkey 1.8.5 (default: what the server needs)')
+    .action((options: Parameters<typeof deploy>[2], command: Command) =>
+      deploy(terminal, readConfig(command, terminal.env), options),
+    )
+
+  add('status', 'count the documents of each type by state').action((_, command: Command) =>
+    status(terminal, readConfig(command, terminal.env)),
+  )
+
+  add('explain', 'tell what happens to one document, and why')
+    .argument('<db>', 'its database')
+    .argument('<docid>', 'its id')
+    .action((db: string, id: string, _, command: Command) =>
+      explainOne(terminal, readConfig(command, terminal.env), db, id),
+    )
+
+  add('retry', 'bring a document that failed or is parked back to its handler')
+    .argument('<db>', 'its database')
+    .argument('[docid]', 'its id')
+    .option('--all', 'all that failed or are parked')
+    .option('--type <type>', 'with --all: of this type only')
+    .action((db: string, id: string | undefined, options: Parameters<typeof retry>[3], command: Command) =>
+      retry(terminal, readConfig(command, terminal.env), { db, id }, options),
+    )
+
+  program
+    .command('version')
+    .description('print the version')
+    .action(() => terminal.print(version))
+  return program
+}

@@ -1,0 +1,27 @@
+import type { Config } from '../config.ts'
+import { systemClock } from '../core/clock.ts'
+import { loadHandlers } from '../load-handlers.ts'
+import { runSidecar } from '../sidecar.ts'
+import { banner } from './banner.ts'
+import type { Terminal } from './program.ts'
+
+/** Runs until the signal. The banner is for people: on a terminal, and wherever something embedded needs its address. */
+export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {
+  const log = terminal.createLog(config.logLevel)
+  const handlers = await loadHandlers(config.handlers)
+  await runSidecar(
+    {
+      config,
+      handlers,
+      clock: systemClock,
+      random: Math.random,
+      log,
+      onListening(addresses) {
+        log.info({ url: addresses.sidecar, version, worker: config.name }, 'listening')
+        if (terminal.isTTY || addresses.couch.embedded) terminal.print(banner(addresses, config, version))
+      },
+    },
+    terminal.signal,
+  )
+  log.info('stopped')
+}

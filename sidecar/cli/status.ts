@@ -1,0 +1,40 @@
+import type { Config } from '../config.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { countStates, type StateCount } from '../docstate/status.ts'
+import { resolveDatabases } from '../roster.ts'
+import { withCouch } from './connect.ts'
+import type { Terminal } from './program.ts'
+
+/** How many documents of each type are in which state, and how they stand there. */
+export async function status(terminal: Terminal, config: Config): Promise<void> {
+  await withCouch(config, async (couch) => {
+    const names = await resolveDatabases(couch, [config.controlDb, ...config.databases], terminal.signal)
+    for (const name of names) {
+      try {
+        terminal.print(table(name, await countStates(couch.db(name))))
+      } catch (thrown) {
+        if (!isCouchError(thrown, 'not_found')) throw thrown
+        terminal.print(`${name}\n  not deployed yet: run "couchdb-sidecar deploy", or start the sidecar`)
+      }
+    }
+  })
+}
+
+const notes: Readonly<Record<string, string>> = {
+  parked: 'a worker was lost: "couchdb-sidecar retry" after a look',
+  retry: 'failed, will be tried again',
+}
+
+function table(name: string, counts: readonly StateCount[]): string {
+  if (counts.length === 0) return `${name}\n  no documents with a type and a state`
+  const rows = counts.map(({ type, state, status: standing, count }) => [
+    type,
+    state,
+    String(count),
+    standing === 'ready' ? '' : `${standing}${notes[standing] ? ` (${notes[standing]})` : ''}`,
+  ])
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)))
+  const line = ([type, state, count, note]: string[]) =>
+    `  ${type!.padEnd(widths[0]!)}  ${state!.padEnd(widths[1]!)}  ${count!.padStart(widths[2]!)}  ${note}`.trimEnd()
+  return [name, ...rows.map(line)].join('\n')
+}

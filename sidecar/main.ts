@@ -1,0 +1,41 @@
+#!/usr/bin/env node
+/** The edge of the process: signals, the terminal, and the exit code. 0 fine, 1 failed, 2 wrong usage or settings. */
+import { createRequire } from 'node:module'
+import { CommanderError } from 'commander'
+import pino from 'pino'
+import { createProgram } from './cli/program.ts'
+import { ConfigError, SidecarError } from './core/errors.ts'
+
+const { version } = createRequire(import.meta.url)('couchdb-sidecar/package.json') as { version: string }
+const stopping = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(name, () => {
+    if (stopping.signal.aborted) process.exit(1)
+    stopping.abort(new SidecarError('stopped', `stopped by ${name}`))
+  })
+}
+const isTTY = process.stdout.isTTY
+const terminal = {
+  env: process.env,
+  print: (text: string) => console.log(text),
+  isTTY,
+  createLog: (level: string) => pino({ level, ...(isTTY && { transport: { target: 'pino-pretty' } }) }),
+  signal: stopping.signal,
+}
+
+try {
+  await createProgram(terminal, version).parseAsync()
+} catch (thrown) {
+  process.exitCode = exitCodeOf(thrown)
+}
+
+function exitCodeOf(thrown: unknown): number {
+  if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
+  if (thrown instanceof ConfigError) {
+    console.error(thrown.faults.map((fault) => `couchdb-sidecar: ${fault}`).join('\n'))
+    return 2
+  }
+  if (thrown instanceof SidecarError) console.error(`couchdb-sidecar: ${thrown.message}`)
+  else console.error(thrown)
+  return 1
+}

@@ -1,0 +1,78 @@
+import type { Logger } from 'pino'
+import type { Random } from './core/backoff.ts'
+import type { Clock } from './core/clock.ts'
+import type { Couch } from './couch/client.ts'
+import { CouchError } from './couch/errors.ts'
+import { patiently } from './couch/patiently.ts'
+import { ddocsFolder } from './deploy/compile.ts'
+import { deployDdocs } from './deploy/deploy.ts'
+import { DeployError } from './deploy/errors.ts'
+import { listMismatches } from './deploy/list-mismatches.ts'
+import type { DispatchTable } from './docstate/assess.ts'
+import { createEngine, type Engine, type EngineOptions } from './docstate/engine.ts'
+import { DDOC } from './docstate/pages.ts'
+
+export interface ServeOptions extends Omit<EngineOptions, 'database'> {
+  readonly couch: Couch
+  readonly name: string
+  readonly kind: 'control' | 'docstate'
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly onEngine: (engine: Engine) => void
+}
+
+const AGAIN_MS = 10_000
+
+/**
+ * Looks after one database until the signal aborts: waits until it is there (the control database is made), brings
+ * its design document if it has none, and runs the engine with the handlers that match it.
+ */
+export async function serveDatabase(options: ServeOptions, signal: AbortSignal): Promise<void> {
+  const { couch, name, clock, random, log } = options
+  const database = couch.db(name)
+  const onTrouble = (error: CouchError, retryInMs: number) =>
+    log.warn({ code: error.code, reason: error.message, retryInMs }, 'waiting for CouchDB')
+
+  for (;;) {
+    const ask = () => readDdoc(options, signal)
+    const there = await patiently(ask, { clock, random, signal, onTrouble })
+    if (there) {
+      const table = matching(options, there)
+      const engine = createEngine({ ...options, database, table })
+      options.onEngine(engine)
+      return engine.run(signal)
+    }
+    log.warn(`there is no database ${name}; it is waited for`)
+    await clock.sleep(AGAIN_MS, signal)
+  }
+}
+
+/** The database's design document, deployed now where there was none; undefined where there is no database. */
+async function readDdoc({ couch, name, kind, table, log }: ServeOptions, signal: AbortSignal) {
+  const database = couch.db(name)
+  const id = `_design/${DDOC}`
+  const found = await database.find(id, {}, { signal })
+  if (found) return found
+  const folder = ddocsFolder(kind)
+  try {
+    const deployments = [{ database: name, folder, machines: table.machines }]
+    await deployDdocs({ couch, deployments, createDatabases: kind === 'control', signal })
+    log.info(`the design documents of ${name} are deployed`)
+  } catch (thrown) {
+    if (thrown instanceof DeployError && thrown.code === 'no_database') return undefined
+    if (thrown instanceof DeployError && thrown.cause instanceof CouchError) throw thrown.cause
+    throw thrown
+  }
+  return database.get(id, {}, { signal })
+}
+
+/** The handlers that the database's own machines know. The others are named and do not start. */
+function matching({ table, name, log }: ServeOptions, ddoc: Parameters<typeof listMismatches>[0]): DispatchTable {
+  const registrations = table.registrations.filter((registration) => {
+    const faults = listMismatches(ddoc, [registration])
+    for (const fault of faults) log.error(`${name}: not started: ${fault}`)
+    return faults.length === 0
+  })
+  return { ...table, registrations }
+}

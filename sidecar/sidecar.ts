@@ -1,0 +1,94 @@
+import type { Logger } from 'pino'
+import { Hono } from 'hono'
+import type { Config } from './config.ts'
+import type { Random } from './core/backoff.ts'
+import type { Clock } from './core/clock.ts'
+import { createCouch } from './couch/client.ts'
+import { createConfirmations } from './devices/confirmations.ts'
+import { couchHashing, embeddedHashing } from './devices/passwords.ts'
+import type { Engine } from './docstate/engine.ts'
+import type { LoadedHandlers } from './docstate/handlers.ts'
+import { startEmbeddedCouch } from './embedded/couch.ts'
+import { startMailCatcher, type MailCatcher } from './embedded/mail-catcher.ts'
+import { mailboxPage } from './embedded/mailbox-page.ts'
+import { healthOf } from './health.ts'
+import { createHttp } from './http/app.ts'
+import { confirmPage } from './http/confirm-page.ts'
+import { listen } from './http/listen.ts'
+import { up } from './http/up.ts'
+import { createMailer } from './mail/mailer.ts'
+import { loadTemplates } from './mail/templates.ts'
+import { serveDatabases } from './serve-databases.ts'
+import { createTables } from './tables.ts'
+
+export interface SidecarOptions {
+  readonly config: Config
+  /** The user's own. */
+  readonly handlers: LoadedHandlers
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** Called once, when everything that can be reached from outside listens. */
+  readonly onListening?: (addresses: Addresses) => void
+}
+
+/** What runs where. */
+export interface Addresses {
+  /** Of the sidecar's HTTP. */
+  readonly sidecar: string
+  /** With credentials where it is the embedded one, whose password nobody knows otherwise. */
+  readonly couch: { readonly url: string; readonly embedded: boolean }
+  /** Of the embedded mail catcher; `page` is where its mails show. */
+  readonly mail: { readonly smtpUrl: string; readonly page: string | undefined } | undefined
+}
+
+/**
+ * The composition root: builds every part, starts them in order, and runs until the signal aborts. Then the engines
+ * stop first (feed, handlers, saves), and after them, in the order opposite to their start, everything they use.
+ */
+export async function runSidecar(options: SidecarOptions, signal: AbortSignal): Promise<void> {
+  const { config, handlers, clock, random, log, onListening } = options
+  const templates = loadTemplates(config.mailTemplates)
+  const acquired: { close(): Promise<void> }[] = []
+  const acquire = <T extends { close(): Promise<void> }>(part: T): T => {
+    acquired.unshift(part)
+    return part
+  }
+  try {
+    const embedded = config.couchdbUrl === undefined
+    const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
+    const couch = acquire(createCouch({ url, connections: config.connections }))
+    const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
+    const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
+    const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, log }))
+    const engines = new Map<string, Engine>()
+
+    const hashing = embedded ? embeddedHashing : couchHashing
+    const confirmations = createConfirmations({ database: couch.db(config.controlDb), clock, hashing })
+    const mailbox = catcher && isLoopback(config.host) ? mailboxAt('/_mail', catcher) : undefined
+    const routes = [up({ health: () => healthOf(engines) }), confirmPage({ confirmations, log }), ...(mailbox ?? [])]
+    const { host, port } = config
+    const never = new AbortController().signal // closed after the engines, not with them
+    const http = acquire(await listen({ app: createHttp({ routes, log }), host, port, signal: never }))
+    const page = mailbox && `${http.url}/_mail`
+    onListening?.({ sidecar: http.url, couch: { url, embedded }, mail: catcher && { smtpUrl: catcher.smtpUrl, page } })
+
+    const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
+    const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
+    const settings = { worker: config.name, memory: config.memoryBytes, graceMs: config.graceMs }
+    const { controlDb, databases } = config
+    await serveDatabases(
+      { ...settings, controlDb, databases, tables, couch, engines, mailer, clock, random, log },
+      signal,
+    )
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown
+  } finally {
+    for (const part of acquired) await part.close()
+  }
+}
+
+/** Mails hold links that confirm: they are shown to this machine only. */
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
+
+const mailboxAt = (path: string, catcher: MailCatcher) => [new Hono().route(path, mailboxPage(catcher))]
