@@ -60,6 +60,11 @@ test('without a plan everything passes, with credentials, and is written down', 
   expect(proxy.requests).toMatchObject([{ method: 'PUT', path: `/${db.name}/%C3%A4`, body: '{"_id":"ä"}' }])
 })
 
+test('a stranger stays a stranger', async () => {
+  const stranger = createTestCouch({ url: new URL(proxy.url).origin })
+  expect(await stranger.request({ path: '_session' })).toMatchObject({ userCtx: { name: null, roles: [] } })
+})
+
 test.each([401, 403, 429, 500, 503])(
   'refusal with %i in words of CouchDB, never seen by the server',
   async (status) => {

@@ -40,7 +40,7 @@ export interface FaultyProxy {
  * proxy.next(refuse(503))
  */
 export async function startFaultyProxy(upstream: string = couchUrl()): Promise<FaultyProxy> {
-  const target = new URL(upstream)
+  const target = new URL(new URL(upstream).origin) // without the credentials: those are each client's own
   const requests: SeenRequest[] = []
   const sockets = new Set<Socket>()
   const waiting: { fault: Fault; matches: (request: SeenRequest) => boolean }[] = []

@@ -1,5 +1,5 @@
-import http from 'node:http'
 import { once } from 'node:events'
+import http from 'node:http'
 import { text } from 'node:stream/consumers'
 
 /** A request as the proxy saw it. */
@@ -9,6 +9,7 @@ export interface SeenRequest {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: http.IncomingHttpHeaders
+  /** As text: attachments would not survive. */
   readonly body: string
 }
 
