@@ -3,7 +3,8 @@
  * the parent ends, and mends on the way in what would make pouchdb-server useless for the sidecar:
  *
  * - One failing request must not end the server. pouchdb-server dies of any exception in a callback, for instance when
- *   a database is deleted whose feed somebody reads. Here the request at fault is answered with 500.
+ *   a feed is asked for with a filter that is not there. Here the request at fault is answered with 500 if it has no
+ *   answer yet.
  * - Only a server admin makes and deletes databases. pouchdb-server crashes when anybody else tries to make one; once
  *   somebody else has tried to delete one, every later request to a database fails.
  * - Nothing is compressed: pouchdb-server does not flush, so that the rows of a compressed feed never leave it.
