@@ -59,7 +59,9 @@ export async function startMailCatcher({
   let received = 0
 
   async function receive(stream: SMTPServerDataStream, { envelope }: SMTPServerSession): Promise<void> {
-    const parsed = await PostalMime.parse(await buffer(stream))
+    const raw = await buffer(stream)
+    if (stream.sizeExceeded) throw Object.assign(new Error('the message is too large'), { responseCode: 552 })
+    const parsed = await PostalMime.parse(raw)
     const mail: CaughtMail = {
       id: ++received,
       from: parsed.from?.address ?? (envelope.mailFrom ? envelope.mailFrom.address : ''),

@@ -55,6 +55,13 @@ test('it keeps the last hundred', async () => {
   pool.close()
 })
 
+test('it refuses a message of more than ten megabytes', async () => {
+  const { catcher, transport } = await startCatcher()
+  const sending = transport.sendMail({ ...message, text: 'x'.repeat(11 * 1024 * 1024) })
+  await expect(sending).rejects.toMatchObject({ responseCode: 552 })
+  expect(catcher.mails).toEqual([])
+})
+
 test('where its port is taken it takes the next', async () => {
   const occupant = createServer()
   await once(occupant.listen(0, '127.0.0.1'), 'listening')
