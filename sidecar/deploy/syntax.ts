@@ -3,7 +3,7 @@ import type { Bundle } from './bundle.ts'
 
 /**
  * What is ES2017 and yet does not run. SpiderMonkey's CouchDB parses a function with esprima and prints it anew with an
- * old escodegen, which gets a few constructs wrong; QuickJS has no promises. Found by sending some five hundred
+ * old escodegen, which gets a few constructs wrong; QuickJS has no promises. Found by sending several hundred
  * libraries through CouchDB's own copies and comparing the syntax trees.
  */
 const broken: readonly { readonly is: (node: AnyNode) => boolean; readonly fault: string }[] = [

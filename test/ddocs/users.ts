@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto'
+import { onTestFinished } from 'vitest'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import { createCouch } from '../../sidecar/couch/client.ts'
+import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
+
+/** Somebody who is no admin, with a name and a password of his own; deleted at the end of the test. */
+export interface TestUser {
+  readonly name: string
+  readonly couch: Couch
+}
+
+export async function createUser(roles: readonly string[] = []): Promise<TestUser> {
+  const name = uniqueName('user')
+  const password = randomBytes(8).toString('hex')
+  const _id = `org.couchdb.user:${name}`
+  const users = createTestCouch().db('_users')
+  const rev = await users.put({ _id, type: 'user', name, password, roles })
+  onTestFinished(async () => {
+    const couch = createCouch({ url: couchUrl() })
+    const user = await couch.db('_users').find(_id)
+    await couch.db('_users').remove(_id, user?._rev ?? rev)
+    await couch.close()
+  })
+  const url = new URL(couchUrl())
+  url.username = name
+  url.password = password
+  return { name, couch: createTestCouch({ url: url.href.replace(/\/$/, '') }) }
+}
+
+/** Nobody in particular. */
+export function createAnonymous(): Couch {
+  const url = new URL(couchUrl())
+  url.username = url.password = ''
+  return createTestCouch({ url: url.href.replace(/\/$/, '') })
+}
+
+/** Lets everybody into a database, also those without a name. */
+export const openToAll = (couch: Couch, db: string): Promise<unknown> =>
+  setSecurity(couch, db, { names: [], roles: [] })
+
+export async function setSecurity(couch: Couch, db: string, members: { names: string[]; roles: string[] }) {
+  const body = { members, admins: { names: [], roles: ['_admin'] } }
+  await couch.request({ method: 'PUT', db, path: '_security', body })
+}

@@ -1,0 +1,252 @@
+import { createServer, type AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import { ddocsFolder } from '../../sidecar/deploy/compile.ts'
+import { deployDdocs, type DeployOptions } from '../../sidecar/deploy/deploy.ts'
+import { DeployError } from '../../sidecar/deploy/errors.ts'
+import { createUser, openToAll } from '../ddocs/users.ts'
+import { createTestCouch, deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
+import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { ddocFolder } from './folder.ts'
+
+const app = (limit: number) => ({
+  'app/views/v/map.js': `export default function (doc) { if (doc.n > ${limit}) emit(doc.n) }`,
+  'app/views/v/reduce.js': "export default '_sum'",
+  'app/limit.json': String(limit),
+})
+
+const deploy = (couch: Couch, database: string, folder: string, options: Partial<DeployOptions> = {}) =>
+  deployDdocs({ couch, deployments: [{ database, folder }], ...options })
+
+const errorOf = async (deploying: Promise<unknown>): Promise<DeployError> => {
+  const thrown: unknown = await deploying.catch((error: unknown) => error)
+  expect(thrown).toBeInstanceOf(DeployError)
+  return thrown as DeployError
+}
+
+test('writes a design document once, and then only what has changed', async () => {
+  const db = await freshDb('deploy')
+  const couch = createTestCouch()
+  const first = await deploy(couch, db.name, ddocFolder(app(1)))
+  expect(first.databases).toMatchObject([
+    { database: db.name, result: 'there', ddocs: [{ kind: 'created', id: '_design/app' }] },
+  ])
+  const { _rev } = await db.get('_design/app')
+
+  const second = await deploy(couch, db.name, ddocFolder(app(1)))
+  expect(second.databases[0]!.ddocs).toEqual([{ kind: 'unchanged', id: '_design/app' }])
+  expect((await db.get('_design/app'))._rev).toBe(_rev)
+
+  const third = await deploy(couch, db.name, ddocFolder(app(2)))
+  const [result] = third.databases[0]!.ddocs
+  expect(result).toMatchObject({
+    kind: 'updated',
+    changes: [{ field: 'limit', before: 1, after: 2 }, { field: 'views.v.map' }],
+  })
+  await db.put({ _id: 'two', n: 2 })
+  await db.put({ _id: 'three', n: 3 })
+  expect((await db.view('app', 'v', { reduce: false })).rows.map(({ id }) => id)).toEqual(['three'])
+})
+
+test('does not write again for the order of keys, or for attachments that are the same', async () => {
+  const db = await freshDb('deploy')
+  const couch = createTestCouch()
+  const folder = ddocFolder({
+    ...app(1),
+    'app/_attachments/index.html': '<p>hello</p>',
+    'app/o.json': '{"b":{"d":1,"c":2},"a":1}',
+  })
+  await deploy(couch, db.name, folder)
+  const { _id, ...fields } = await db.get('_design/app', { attachments: true })
+  await db.put({ ...Object.fromEntries(Object.entries(fields).reverse()), o: { a: 1, b: { c: 2, d: 1 } }, _id })
+  const report = await deploy(couch, db.name, folder)
+  expect(report.databases[0]!.ddocs).toEqual([{ kind: 'unchanged', id: '_design/app' }])
+})
+
+test('a dry run says what would be done and does nothing', async () => {
+  const db = await freshDb('deploy')
+  const couch = createTestCouch()
+  const name = uniqueName('absent')
+  const folder = ddocFolder(app(1))
+  const plan = {
+    dryRun: true,
+    createDatabases: true,
+    deployments: [
+      { database: db.name, folder },
+      { database: name, folder },
+    ],
+  }
+  expect((await deployDdocs({ couch, ...plan })).databases).toMatchObject([
+    { database: db.name, result: 'there', ddocs: [{ kind: 'would-create' }] },
+    { database: name, result: 'would-create', ddocs: [{ kind: 'would-create' }] },
+  ])
+  expect(await db.find('_design/app')).toBeUndefined()
+  await expect(couch.db(name).info()).rejects.toThrow('404')
+
+  await deploy(couch, db.name, folder)
+  const again = await deploy(couch, db.name, ddocFolder(app(2)), { dryRun: true })
+  expect(again.databases[0]!.ddocs[0]).toMatchObject({ kind: 'would-update' })
+  expect((await db.get('_design/app')).limit).toBe(1)
+})
+
+test('makes a database only when asked to', async () => {
+  const couch = createTestCouch()
+  const name = uniqueName('deploy')
+  onTestFinished(() => deleteDb(name))
+  const refused = await errorOf(deploy(couch, name, ddocFolder(app(1))))
+  expect(refused.code).toBe('no_database')
+  expect(refused.message).toContain(name)
+  const report = await deploy(couch, name, ddocFolder(app(1)), { createDatabases: true })
+  expect(report.databases[0]).toMatchObject({ result: 'created', ddocs: [{ kind: 'created' }] })
+})
+
+test('writes nothing anywhere when one function is broken or one database is missing', async () => {
+  const db = await freshDb('deploy')
+  const couch = createTestCouch()
+  const good = { database: db.name, folder: ddocFolder(app(1)) }
+  const broken = { database: db.name, folder: ddocFolder({ 'b/filters/f.js': 'export default () => console.log(1)' }) }
+  expect((await errorOf(deployDdocs({ couch, deployments: [good, broken] }))).code).toBe('ddocs_broken')
+  const missing = { database: uniqueName('absent'), folder: good.folder }
+  expect((await errorOf(deployDdocs({ couch, deployments: [good, missing] }))).code).toBe('no_database')
+  expect(await db.find('_design/app')).toBeUndefined()
+})
+
+test('compares again when somebody else was faster', async () => {
+  const db = await freshDb('deploy')
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const isWrite = ({ method, path }: { method: string; path: string }) => method === 'PUT' && path.includes('_design')
+  const conflict = refuse(409, { error: 'conflict', reason: 'Document update conflict.' })
+
+  proxy.next(async (exchange) => {
+    await db.put({ _id: '_design/app', limit: 7 })
+    await conflict(exchange)
+  }, isWrite)
+  const raced = await deploy(couch, db.name, ddocFolder(app(1)))
+  expect(raced.databases[0]!.ddocs[0]).toMatchObject({ kind: 'updated' })
+  expect((await db.get('_design/app')).limit).toBe(1)
+
+  proxy.next(async (exchange) => {
+    await deploy(createTestCouch(), db.name, ddocFolder(app(2)))
+    await conflict(exchange)
+  }, isWrite)
+  const equal = await deploy(couch, db.name, ddocFolder(app(2)))
+  expect(equal.databases[0]!.ddocs).toEqual([{ kind: 'unchanged', id: '_design/app' }])
+})
+
+test('a server that is not there is told with its address and without its password', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  const couch = createTestCouch({ url: `http://admin:s3cret@127.0.0.1:${port}` })
+  const error = await errorOf(deploy(couch, 'any', ddocFolder(app(1))))
+  expect(error.code).toBe('server_unreachable')
+  expect(error.message).toContain(`http://127.0.0.1:${port}`)
+  expect(error.message).not.toContain('s3cret')
+})
+
+test('somebody who is no admin is told so, and nothing is written', async () => {
+  const db = await freshDb('deploy')
+  await openToAll(createTestCouch(), db.name)
+  const { couch } = await createUser()
+  const error = await errorOf(deploy(couch, db.name, ddocFolder(app(1))))
+  expect(error.code).toBe('not_admin')
+  expect(error.message).toContain('admin')
+  expect(await db.find('_design/app')).toBeUndefined()
+})
+
+test('a wrong password is told', async () => {
+  const db = await freshDb('deploy')
+  const { couch } = await createUser()
+  const url = new URL(couch.url)
+  url.username = 'admin'
+  url.password = 'wr0ng'
+  const error = await errorOf(deploy(createTestCouch({ url: url.href }), db.name, ddocFolder(app(1))))
+  expect(error.code).toBe('not_admin')
+  expect(error.message).not.toContain('wr0ng')
+})
+
+test('a write that fails in the middle is told with what was written before it, and another run does the rest', async () => {
+  const [one, two] = [await freshDb('deploy'), await freshDb('deploy')]
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const folder = ddocFolder(app(1))
+  const deployments = [one, two].map(({ name }) => ({ database: name, folder }))
+  proxy.plan(({ method, path }) => (method === 'PUT' && path.includes(two.name) ? refuse(500) : undefined))
+  const error = await errorOf(deployDdocs({ couch, deployments }))
+  expect(error.code).toBe('server_refused')
+  expect(error.message).toContain(`${one.name}/_design/app`)
+
+  proxy.plan(() => undefined)
+  const report = await deployDdocs({ couch, deployments })
+  expect(report.databases.map(({ ddocs }) => ddocs[0]!.kind)).toEqual(['unchanged', 'created'])
+})
+
+test('a function that the server itself refuses is told', async () => {
+  const db = await freshDb('deploy')
+  const proxy = await startFaultyProxy()
+  const said = { error: 'compilation_error', reason: 'Compilation of the map function in the view failed' }
+  proxy.plan(({ method, path }) => (method === 'PUT' && path.includes('_design') ? refuse(400, said) : undefined))
+  const error = await errorOf(deploy(createTestCouch({ url: proxy.url }), db.name, ddocFolder(app(1))))
+  expect(error.code).toBe('server_refused')
+  expect(error.message).toContain('Compilation of the map function')
+})
+
+test('the engine of the server decides what is written, unless it is told', async () => {
+  const db = await freshDb('deploy')
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const answers = new Map<string, unknown>()
+  proxy.plan(({ path }) => {
+    const answer = answers.get(path)
+    return answer === undefined ? undefined : refuse(200, answer as { error: string; reason: string })
+  })
+  answers.set('/', { couchdb: 'Welcome' })
+  answers.set('/_node/_local', { name: 'couchdb@127.0.0.1' })
+  answers.set('/_node/_local/_versions', { javascript_engine: { name: 'spidermonkey', version: '1.8.5' } })
+  const folder = ddocFolder({ 'app/filters/f.ts': 'export default () => { const yes = true; return yes }' })
+
+  expect((await errorOf(deploy(couch, db.name, folder))).message).toContain('Transforming const')
+  const told = await deploy(couch, db.name, folder, { target: 'es2017' })
+  expect(told).toMatchObject({ engine: 'spidermonkey 1.8.5', target: 'es2017' })
+
+  answers.set('/_node/_local/_versions', { javascript_engine: { name: 'spidermonkey', version: '102' } })
+  expect(await deploy(couch, db.name, folder)).toMatchObject({ engine: 'spidermonkey 102', target: 'es2017' })
+})
+
+test('a server that does not tell its engine is taken for ES2017, and one without a node name is not asked', async () => {
+  const db = await freshDb('deploy')
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const folder = ddocFolder(app(1))
+  proxy.next(refuse(403), ({ path }) => path === '/')
+  expect(await deploy(couch, db.name, folder)).toMatchObject({ engine: 'unknown', target: 'es2017' })
+
+  const nameless = { name: 'nonode@nohost' } as unknown as { error: string; reason: string }
+  proxy.next(refuse(200, { error: '', reason: '' }), ({ path }) => path === '/')
+  proxy.next(refuse(200, nameless), ({ path }) => path === '/_node/_local')
+  expect(await deploy(couch, db.name, folder)).toMatchObject({ engine: 'unknown', target: 'es2017' })
+  expect(proxy.requests.map(({ path }) => path)).not.toContain('/_node/_local/_versions')
+})
+
+test("brings the sidecar's own design documents to a fresh database", async () => {
+  const couch = createTestCouch()
+  const [control, userdb] = [uniqueName('control'), uniqueName('userdb')]
+  onTestFinished(async () => {
+    await deleteDb(control)
+    await deleteDb(userdb)
+  })
+  const machines = { order: { paid: { mode: 'safe', create: 'client' } } } as const
+  const deployments = [
+    { database: control, folder: ddocsFolder('control') },
+    { database: userdb, folder: ddocsFolder('docstate'), machines },
+  ]
+  await deployDdocs({ couch, deployments, createDatabases: true })
+  const report = await deployDdocs({ couch, deployments })
+  expect(report.databases.map(({ ddocs }) => ddocs)).toEqual([
+    [{ kind: 'unchanged', id: '_design/docstate' }],
+    [{ kind: 'unchanged', id: '_design/docstate' }],
+  ])
+  expect((await couch.db(userdb).get('_design/docstate')).machines).toEqual(machines)
+})

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { compileDdocs } from '../../sidecar/deploy/compile.ts'
+import { ddocFolder } from './folder.ts'
+
+const compile = (files: Record<string, string>) => compileDdocs({ folder: ddocFolder(files) })
+
+test.each([
+  ['a document with nothing but an id', 'doc.name.length'],
+  ['a document with null in every field', '("name" in doc ? doc.name.length : 0)'],
+  ['a design document', '(doc.language ? doc.nothing.length : 0)'],
+  ['people.ts[1]', '(doc.age > 100 ? doc.nothing.length : 0)'],
+])('a map that throws on %s fails the deploy', async (sample, expression) => {
+  const files = {
+    'app/views/v/map.js': `export default function (doc) { emit(${expression}) }`,
+    '_samples/people.ts': 'export default [{ name: "Ada", age: 36 }, { name: "Methusalem", age: 969 }]',
+  }
+  await expect(compile(files)).rejects.toThrow(
+    new RegExp(`app/views/v/map\\.js: threw on ${sample.replace(/[[\]]/g, '\\$&')}: TypeError: .+`),
+  )
+})
+
+test('a map that changes the document fails the deploy: CouchDB freezes it', async () => {
+  const files = { 'app/views/v/map.js': 'export default function (doc) { doc.seen = true; emit(doc._id) }' }
+  await expect(compile(files)).rejects.toThrow(/map\.js: threw on .*TypeError/)
+})
+
+test('a method that one of the engines lacks fails the deploy', async () => {
+  const files = { 'app/views/v/map.js': 'export default function (doc) { emit(doc._id.normalize("NFC")) }' }
+  await expect(compile(files)).rejects.toThrow(/normalize is not a function/)
+})
+
+test('a function that does not come to an end fails the deploy', async () => {
+  const files = { 'app/views/v/map.js': 'export default function () { for (;;) {} }' }
+  await expect(compile(files)).rejects.toThrow(/timed out/)
+})
+
+test('a reduce that throws on the rows of its map, or on its own results, fails the deploy', async () => {
+  const map = 'export default function (doc) { emit(doc._id, 1) }'
+  const reduce = (body: string) => ({
+    'app/views/v/map.js': map,
+    'app/views/v/reduce.js': `export default function (keys, values, rereduce) { ${body} }`,
+  })
+  await expect(compile(reduce('return keys[0][0].length'))).rejects.toThrow(/reduce\.js: threw on its own results/)
+  await expect(compile(reduce('return values.map((v) => v.n.m)'))).rejects.toThrow(/reduce\.js: threw on the rows/)
+  await expect(compile(reduce('return sum(values)'))).resolves.toHaveLength(1)
+})
+
+test('a filter that throws fails the deploy', async () => {
+  const files = { 'app/filters/f.js': 'export default function (doc, req) { return doc.owner.id === req.query.id }' }
+  await expect(compile(files)).rejects.toThrow(/filters\/f\.js: threw on a document with nothing but an id/)
+})
+
+test.each([
+  ['throw new Error("no")', false],
+  ['throw "no"', false],
+  ['throw { forbidden: 1 }', false],
+  ['if (newDoc._deleted) newDoc.type.length', false],
+  ['if (oldDoc) newDoc.nothing.length', false],
+  ['if (userCtx.name === null) newDoc.nothing.length', false],
+  ['throw { forbidden: "no" }', true],
+  ['throw { unauthorized: "no" }', true],
+  ['if (this.limits.max < 1) throw { forbidden: "no" }', true],
+])('a validate_doc_update may end with forbidden or unauthorized and nothing else: %s', async (body, fine) => {
+  const files = {
+    'app/validate_doc_update.js': `export default function (newDoc, oldDoc, userCtx, secObj) { ${body} }`,
+    'app/limits.json': '{ "max": 3 }',
+    '_samples/one.ts': 'export default { _id: "one", type: "a" }',
+  }
+  if (fine) await expect(compile(files)).resolves.toHaveLength(1)
+  else await expect(compile(files)).rejects.toThrow(/validate_doc_update\.js: threw on /)
+})
