@@ -28,7 +28,7 @@ export async function startRig(
   register: (control: Control) => void,
   options: Partial<EngineOptions> & { readonly machines?: Machines } = {},
 ): Promise<Rig> {
-  const control = createControl(options.machines ?? {}) as Control
+  const control = createControl<Machines>(options.machines ?? {})
   register(control)
   await installDocstate(database, control.machines)
   const engine = createEngine({

@@ -1,0 +1,116 @@
+import http from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { createCouch } from '../../sidecar/couch/client.ts'
+import { isCouchError, retryTable, type CouchErrorCode } from '../../sidecar/couch/errors.ts'
+import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { cut, cutAfterBytes, inject, refuse, silence, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (thrown) {
+    if (isCouchError(thrown)) return thrown.code
+    throw thrown
+  }
+  return 'no error'
+}
+
+const faults: [string, Fault, CouchErrorCode][] = [
+  ['401', refuse(401), 'unauthorized'],
+  ['403', refuse(403), 'forbidden'],
+  ['404', refuse(404), 'not_found'],
+  ['409', refuse(409), 'conflict'],
+  ['412', refuse(412), 'exists'],
+  ['413', refuse(413), 'too_large'],
+  ['429', refuse(429), 'overloaded'],
+  ['503', refuse(503), 'overloaded'],
+  ['500', refuse(500), 'server'],
+  [
+    'a 500 of a server with too many open databases',
+    refuse(500, { error: 'all_dbs_active', reason: 'x' }),
+    'overloaded',
+  ],
+  ['400', refuse(400), 'bad_request'],
+  ['a connection cut before the answer', cut, 'unreachable'],
+  ['a body cut short', cutAfterBytes(20), 'garbled'],
+  ['a body that is not JSON', inject('<html>'), 'garbled'],
+]
+test.each(faults)('%s is told apart as what it is', async (_, fault, code) => {
+  const db = await freshDb('client')
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  proxy.next(fault)
+  expect(await codeOf(couch.db(db.name).info())).toBe(code)
+  expect(await couch.db(db.name).info()).toMatchObject({ db_name: db.name })
+})
+
+test('every code has its line in the table of what is retried', () => {
+  for (const [, , code] of faults) expect(retryTable[code]).toMatch(/soon|slowly|never/)
+})
+
+test('a server that does not answer ends in a timeout, and an abort ends it at once with its reason', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  proxy.plan(() => silence)
+  expect(await codeOf(couch.request({ path: '_all_dbs', timeoutMs: 100 }))).toBe('timeout')
+  const abort = new AbortController()
+  const asked = couch.request({ path: '_all_dbs', signal: abort.signal })
+  abort.abort(new Error('enough'))
+  await expect(asked).rejects.toThrow('enough')
+})
+
+test('a port where nobody listens is unreachable', async () => {
+  const couch = createTestCouch({ url: 'http://admin:secret@127.0.0.1:1' })
+  expect(await codeOf(couch.request({ path: '_all_dbs' }))).toBe('unreachable')
+})
+
+test('no error and no address shows the password', async () => {
+  const url = new URL(couchUrl())
+  url.password = 'hunter2'
+  const couch = createTestCouch({ url: url.href })
+  const shown = await couch.request({ path: '_all_dbs' }).catch((thrown: unknown) => thrown)
+  expect(JSON.stringify([shown, String(shown), Object.entries(shown as object)])).not.toContain('hunter2')
+  expect(couch.url).not.toContain('hunter2')
+})
+
+test('credentials with signs that a URL must escape are sent as they were meant', async () => {
+  const seen: (string | undefined)[] = []
+  const server = http.createServer((request, response) => {
+    seen.push(request.headers.authorization)
+    response.setHeader('content-type', 'application/json').end('{}')
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const couch = createTestCouch({ url: `http://us%40er:p%3A%2F%25@127.0.0.1:${port}/below/` })
+  await couch.request({ path: '_up' })
+  expect(Buffer.from(seen[0]!.slice('Basic '.length), 'base64').toString()).toBe('us@er:p:/%')
+  expect(couch.url).toBe(`http://127.0.0.1:${port}/below`)
+})
+
+test('no more connections are open than allowed, however many requests wait', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 3 })
+  let most = 0
+  proxy.plan(() => {
+    most = Math.max(most, proxy.openConnections)
+    return undefined
+  })
+  await Promise.all(Array.from({ length: 40 }, () => couch.request({ path: '_all_dbs' })))
+  expect(most).toBeLessThanOrEqual(3)
+})
+
+test('a closed client leaves no connection', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createCouch({ url: proxy.url })
+  await couch.request({ path: '_all_dbs' })
+  expect(proxy.openConnections).toBeGreaterThan(0)
+  await couch.close()
+  await eventually(() => expect(proxy.openConnections).toBe(0), { within: 1000 })
+})

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { createTestCouch, deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
+import { onTestFinished } from 'vitest'
+
+const ids = ['plain', 'with space', 'a/b', 'ä?&=#%', '_design/with/slash', '🐘']
+
+test.each(ids)('a document with the id %s is written, read and removed', async (id) => {
+  const db = await freshDb('ids')
+  const rev = await db.put({ _id: id, n: 1 })
+  expect(await db.get(id)).toEqual({ _id: id, _rev: rev, n: 1 })
+  await db.remove(id, rev)
+  expect(await db.find(id)).toBeUndefined()
+})
+
+test('a database is made once, and made again it says that it was there', async () => {
+  const name = `${uniqueName('made')}/with+slash`
+  onTestFinished(() => deleteDb(name))
+  const db = createTestCouch().db(name)
+  expect(await db.create()).toBe(true)
+  expect(await db.create()).toBe(false)
+  expect(await db.info()).toMatchObject({ db_name: name })
+})
+
+test('many documents are read together, without those that are missing or deleted', async () => {
+  const db = await freshDb('many')
+  await db.put({ _id: 'a' })
+  await db.remove('b', await db.put({ _id: 'b' }))
+  expect((await db.getMany(['a', 'b', 'c'])).map((doc) => doc._id)).toEqual(['a'])
+})

@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import { createWriter } from '../../sidecar/couch/writer.ts'
+import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+
+const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
+const sizeOf = (request: SeenRequest) => (JSON.parse(request.body) as { docs: unknown[] }).docs.length
+
+async function setUp() {
+  const db = await freshDb('writer')
+  const proxy = await startFaultyProxy()
+  const writer = createWriter(createTestCouch({ url: proxy.url }).db(db.name), new AbortController().signal)
+  return { db, proxy, writer, batches: () => proxy.requests.filter(isBulk).map(sizeOf) }
+}
+
+test('what is ready together travels together, and a lone write does not wait for company', async () => {
+  const { writer, batches } = await setUp()
+  expect(await writer.write({ _id: 'first' })).toMatchObject({ kind: 'stored' })
+  expect(batches()).toEqual([1])
+  await Promise.all(Array.from({ length: 50 }, (_, i) => writer.write({ _id: `d${i}` })))
+  expect(batches()).toEqual([1, 50])
+})
+
+test('what becomes ready while a request is under way goes with the next one', async () => {
+  const { writer, batches } = await setUp()
+  const late: Promise<unknown>[] = []
+  const first = writer.write({ _id: 'a' }).then(() => undefined)
+  setTimeout(() => late.push(writer.write({ _id: 'b' }), writer.write({ _id: 'c' })), 0)
+  await first
+  await writer.drain()
+  await Promise.all(late)
+  expect(batches().reduce((sum, size) => sum + size, 0)).toBe(3)
+  expect(batches().length).toBeLessThanOrEqual(2)
+})
+
+test('each write learns its own fate', async () => {
+  const { db, writer } = await setUp()
+  const guard = `function (doc) { if (doc.bad) throw { forbidden: 'no ' + doc.bad } }`
+  await db.put({ _id: '_design/guard', validate_doc_update: guard })
+  await db.put({ _id: 'there' })
+  const written = await Promise.all([
+    writer.write({ _id: 'good' }),
+    writer.write({ _id: 'there' }),
+    writer.write({ _id: 'evil', bad: 'apples' }),
+    writer.write({ _id: 'also-good' }),
+  ])
+  expect(written.map(({ kind }) => kind)).toEqual(['stored', 'conflict', 'refused', 'stored'])
+  expect(written[2]).toMatchObject({ code: 'forbidden', reason: 'no apples' })
+  expect((await db.get('good'))._rev).toBe((written[0] as { rev: string }).rev)
+})
+
+test('two writes of one document are never in one request', async () => {
+  const { db, writer, batches } = await setUp()
+  const [one, two] = await Promise.all([writer.write({ _id: 'x', n: 1 }), writer.write({ _id: 'x', n: 2 })])
+  expect([one.kind, two.kind]).toEqual(['stored', 'conflict'])
+  expect(batches()).toEqual([1, 1])
+  expect(await db.get('x')).toMatchObject({ n: 1 })
+})
+
+test('a document without JSON fails alone', async () => {
+  const { writer } = await setUp()
+  const [good, bad] = await Promise.allSettled([writer.write({ _id: 'a' }), writer.write({ _id: 'b', big: 1n })])
+  expect(good).toMatchObject({ status: 'fulfilled', value: { kind: 'stored' } })
+  expect(bad).toMatchObject({ status: 'rejected', reason: expect.any(TypeError) as unknown })
+})
+
+test('a batch that is too large is halved until it goes through, and one document that is too large is refused', async () => {
+  const { proxy, writer } = await setUp()
+  proxy.plan((request) => (isBulk(request) && sizeOf(request) > 3 ? refuse(413) : undefined))
+  const written = await Promise.all(Array.from({ length: 20 }, (_, i) => writer.write({ _id: `d${i}` })))
+  expect(written.every(({ kind }) => kind === 'stored')).toBe(true)
+  proxy.plan((request) => (isBulk(request) ? refuse(413) : undefined))
+  expect(await writer.write({ _id: 'huge' })).toMatchObject({ kind: 'refused', code: 'too_large' })
+})
+
+test('an answer that did not come is thrown, since nobody knows', async () => {
+  const { db, proxy, writer } = await setUp()
+  proxy.next(cutAfterUpstream, isBulk)
+  const thrown = await writer.write({ _id: 'a' }).catch((error: unknown) => error)
+  expect(isCouchError(thrown, 'unreachable')).toBe(true)
+  expect(await db.find('a')).toBeDefined()
+  expect(await writer.write({ _id: 'b' }), 'the next one goes through').toMatchObject({ kind: 'stored' })
+})

@@ -1,0 +1,188 @@
+import { expect, test } from 'vitest'
+import type { Control } from '../../sidecar/docstate/control.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  cut,
+  cutAfterUpstream,
+  delay,
+  refuse,
+  startFaultyProxy,
+  type Fault,
+  type SeenRequest,
+} from '../support/faulty-proxy.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
+
+const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
+const isFeed = (request: SeenRequest) => request.path.endsWith('/_changes')
+const isWrite = ({ method, path }: SeenRequest) =>
+  method === 'PUT' || method === 'DELETE' || (method === 'POST' && !/_all_docs|_view/.test(path))
+
+async function setUp() {
+  const db = await freshDb('network')
+  const proxy = await startFaultyProxy()
+  return { db, proxy, through: createTestCouch({ url: proxy.url }).db(db.name) }
+}
+
+const invoice = (ran: string[]) => (control: Control) =>
+  control.unsafe('order', 'paid', async (doc) => {
+    ran.push(doc._id)
+    return { ...doc, state: 'invoiced' }
+  })
+
+const faults: [string, Fault][] = [
+  ['is refused with 500', refuse(500)],
+  ['is refused with 401', refuse(401)],
+  ['does not arrive', cut],
+  ['arrives, but its answer does not', cutAfterUpstream],
+  ['comes late', delay(200)],
+]
+for (const [what, fault] of faults) {
+  for (const [step, number] of [
+    ['claim', 0],
+    ['save', 1],
+  ] as const) {
+    test(`a ${step} that ${what} is neither lost nor made twice`, async () => {
+      const { db, proxy, through } = await setUp()
+      const ran: string[] = []
+      await startRig(through, invoice(ran))
+      let bulks = 0
+      proxy.plan((request) => (isBulk(request) && bulks++ === number ? fault : undefined))
+      await db.put({ _id: 'o', type: 'order', state: 'paid' })
+      await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'), { within: 20_000 })
+      expect(ran).toEqual(['o'])
+      expect(await db.get('o')).not.toHaveProperty('docstate')
+    })
+  }
+}
+
+test('a hundred documents come through a server of which a third of the answers is lost', async () => {
+  const { db, proxy, through } = await setUp()
+  const ran: string[] = []
+  await startRig(through, invoice(ran))
+  let asked = 0
+  proxy.plan((request) =>
+    isFeed(request) || asked++ % 3 !== 0 ? undefined : [cut, cutAfterUpstream, refuse(503)][asked % 3],
+  )
+  for (let i = 0; i < 100; i++) await db.put({ _id: `o${i}`, type: 'order', state: 'paid' })
+  await eventually(
+    async () => {
+      const { rows } = await db.view('docstate', 'by_state', { group_level: 3 })
+      expect(rows).toEqual([{ key: ['order', 'invoiced', 'ready'], value: 100 }])
+    },
+    { within: 25_000 },
+  )
+  expect(ran.sort()).toEqual([...new Set(ran)])
+  expect(ran).toHaveLength(100)
+})
+
+test('what the feed does not tell is found by looking', async () => {
+  const { db, proxy, through } = await setUp()
+  const ran: string[] = []
+  proxy.plan((request) => (isFeed(request) ? silentFeed : undefined))
+  await startRig(through, invoice(ran), { sweepMs: 300 })
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  await db.put({ _id: 'p', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'p')).toBe('invoiced'))
+})
+
+/** A feed that lives and never tells anything. */
+const silentFeed: Fault = async (exchange) => {
+  const beats = async function* () {
+    for (let began = 0, gone = false; !gone; gone = performance.now() - began < 50) {
+      yield Buffer.from('\n')
+      began = performance.now()
+      await exchange.wait(100) // shorter when the client has gone
+    }
+  }
+  await exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body: beats() })
+}
+
+test('an idle sidecar writes nothing, and its own writes wake nothing', async () => {
+  const { db, proxy, through } = await setUp()
+  const ran: string[] = []
+  await startRig(through, invoice(ran), { sweepMs: 200 })
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  const place = (request: SeenRequest) => request.path.includes('/_local/') && request.method === 'PUT'
+  await eventually(() => expect(proxy.requests.filter(place)).toHaveLength(1), { within: 12_000 })
+  const { update_seq } = await db.info()
+  const seen = proxy.requests.length
+  const sweeps = () => proxy.requests.slice(seen).filter(({ path }) => path.includes('/_view/')).length
+  await eventually(() => expect(sweeps()).toBeGreaterThan(40), { within: 20_000 })
+  expect(proxy.requests.slice(seen).filter(isWrite)).toEqual([])
+  expect((await db.info()).update_seq).toEqual(update_seq)
+})
+
+test('writes travel in groups', async () => {
+  const { db, proxy, through } = await setUp()
+  const docs = Array.from({ length: 500 }, (_, i) => JSON.stringify({ _id: `o${i}`, type: 'order', state: 'paid' }))
+  await db.bulk(docs)
+  await startRig(through, invoice([]))
+  await eventually(async () => {
+    const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+    expect(rows).toEqual([{ key: ['order', 'invoiced'], value: 500 }])
+  })
+  expect(proxy.requests.filter(isBulk).length).toBeLessThan(100)
+})
+
+test('a slow handler slows the reading: documents in flight are bounded by their bytes', async () => {
+  const db = await freshDb('network')
+  const padding = 'x'.repeat(10_000)
+  const docs = Array.from({ length: 600 }, (_, i) =>
+    JSON.stringify({ _id: `o${i}`, type: 'order', state: 'paid', padding }),
+  )
+  await db.bulk(docs)
+  const go = createLatch()
+  const { engine } = await startRig(
+    db,
+    (control) => control.safe('order', 'paid', (doc) => go.opened.then(() => ({ ...doc, state: 'invoiced' }))),
+    { memory: 500_000 },
+  )
+  await eventually(() => expect(engine.health().inFlight).toBeGreaterThan(30))
+  await expect(
+    eventually(() => expect(engine.health().inFlight).toBeGreaterThan(45), { within: 700 }),
+  ).rejects.toThrow()
+  go.open()
+  await eventually(async () => {
+    const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+    expect(rows).toEqual([{ key: ['order', 'invoiced'], value: 600 }])
+  })
+})
+
+test('a handler in one try does not see another worker take over: what it saves late is not saved', async () => {
+  const { db, proxy, through } = await setUp()
+  const [began, go] = [createLatch(), createLatch()]
+  let aborted = false
+  await startRig(
+    through,
+    (control) =>
+      control.unsafe('order', 'paid', async (doc, ctx) => {
+        ctx.signal.addEventListener('abort', () => (aborted = true))
+        began.open()
+        await go.opened
+        return { ...doc, state: 'invoiced', by: 'the one that was cut off' }
+      }),
+    { leaseMs: 1000, worker: 'cut off' },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await began.opened
+  await proxy.down()
+  await startRig(
+    db,
+    (control) =>
+      control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced', by: 'the successor' }), {
+        onLost: 'retry',
+      }),
+    { leaseMs: 1000, worker: 'successor' },
+  )
+  await eventually(() => expect(aborted).toBe(true))
+  await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', by: 'the successor' }))
+  go.open()
+  await proxy.up()
+  await expect(
+    eventually(async () => expect((await db.get('o')).by).not.toBe('the successor'), { within: 1500 }),
+  ).rejects.toThrow()
+  expect(docstateIn(await db.get('o'))).toBeUndefined()
+})
