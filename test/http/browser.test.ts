@@ -1,25 +1,24 @@
-import { existsSync } from 'node:fs'
 import { pino } from 'pino'
-import { chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { confirmPage } from '../../sidecar/http/confirm-page.ts'
 import { listen } from '../../sidecar/http/listen.ts'
+import { openBrowser } from '../support/browser.ts'
+import { needs } from '../support/couchdb.ts'
 import { memoryConfirmations } from './memory-confirmations.ts'
 
-const executablePath = process.env.CHROMIUM_BIN ?? '/usr/bin/chromium'
 const phone = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true, javaScriptEnabled: false }
 
 async function openOnPhone(colorScheme: 'light' | 'dark' = 'light') {
+  needs('browser')
   const confirmations = memoryConfirmations({ deviceId: 'd 1', confirmCode: 'c0de', deviceCode: '12ab' })
   const log = pino({ level: 'silent' })
   const app = createHttp({ routes: [confirmPage({ confirmations, log })], log })
   const { signal } = new AbortController()
   const listening = await listen({ app, host: '127.0.0.1', port: 0, signal })
   onTestFinished(() => listening.close())
-  const args = ['--no-sandbox', '--disable-background-networking']
-  const browser = await chromium.launch({ executablePath, args })
-  onTestFinished(() => browser.close())
+  const browser = await openBrowser()
   const page = await (await browser.newContext({ ...phone, colorScheme })).newPage()
   const complaints: string[] = []
   page.on('console', (message) => complaints.push(message.text()))
@@ -31,7 +30,7 @@ async function openOnPhone(colorScheme: 'light' | 'dark' = 'light') {
 /** Resolves when the page of this title is there. */
 const see = (page: Page, title: string) => page.getByRole('heading', { name: title }).waitFor({ timeout: 10_000 })
 
-describe.skipIf(!existsSync(executablePath))('in a browser on a phone, without JavaScript', () => {
+describe('in a browser on a phone, without JavaScript', () => {
   it('a person types the code into the field that has the cursor, and sees that the device is confirmed', async () => {
     const { page, confirmations, complaints } = await openOnPhone()
     confirmations.credentials = { user: 'owner-d1', password: 'correct-horse-battery-staple' }
