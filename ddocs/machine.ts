@@ -32,7 +32,9 @@ export type Machines = Readonly<Record<string, Machine>>
 type Closed<M> = {
   readonly [T in keyof M]: {
     readonly [S in keyof M[T]]: {
-      readonly next?: { readonly [N in keyof M[T]]?: Writer }
+      readonly next?: M[T][S] extends { readonly next: infer N }
+        ? { readonly [K in keyof N]: K extends keyof M[T] ? Writer : never }
+        : never
       readonly timeout?: { readonly next: keyof M[T] }
     }
   }

@@ -10,8 +10,8 @@ const HEAD = `# The machines of the control database
 
 Made from \`ddocs/machines.ts\` by \`npm run docs:machines\`: do not edit.
 
-*safe* and *unsafe* are the states that have a handler. Who may write: *client* is whoever may write into the database,
-*owner* the device itself and the owner's other devices, *sidecar* the sidecar alone. Server admins may write anything.
+_safe_ and _unsafe_ are the states that have a handler. Who may write: _client_ is whoever may write into the database,
+_owner_ the device itself and the owner's other devices, _sidecar_ the sidecar alone. Server admins may write anything.
 `
 
 function renderMachine(type: string, machine: Machine): string {
@@ -26,7 +26,7 @@ function renderMachine(type: string, machine: Machine): string {
     '',
     '| from | to | who |',
     '| --- | --- | --- |',
-    ...states.flatMap(([name, state]) => (state.create ? [row('(new)', name, state.create)] : [])),
+    ...states.flatMap(([name, state]) => (state.create ? [row('(nothing)', name, state.create)] : [])),
     ...states.flatMap(([name, state]) => rowsOf(name, state)),
     '',
   ].join('\n')

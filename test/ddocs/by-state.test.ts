@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { guardedDb } from './guarded-db.ts'
+
+const at = '2026-01-01T00:00:00.000Z'
+const claim = { worker: 'a', token: 'b', at, lease_ms: 1000 }
+
+/** `docstate` of a document of type `t` in state `s`, and what the view says of it: status and time. */
+const rows: readonly [string, unknown, string, string | null][] = [
+  ['nothing', undefined, 'ready', null],
+  ['the entry only', { state: 's', entry: '1-a', attempts: 1 }, 'ready', null],
+  ['a retry', { state: 's', retry_at: at }, 'retry', at],
+  ['a timeout', { state: 's', timeout_at: at }, 'timeout', at],
+  ['a claim', { state: 's', claim }, 'claimed', at],
+  ['a parked entry', { state: 's', parked: { at, reason: 'lost' } }, 'parked', at],
+  ['a handled entry', { state: 's', handled: at }, 'handled', null],
+  ['a retry before a timeout', { state: 's', retry_at: at, timeout_at: at }, 'retry', at],
+  ['a claim before a retry', { state: 's', claim, retry_at: at, timeout_at: at }, 'claimed', at],
+  ['parked before a claim', { state: 's', parked: { at }, claim, retry_at: at }, 'parked', at],
+  ['handled before all', { state: 's', handled: at, parked: { at }, claim, retry_at: at }, 'handled', null],
+  ['a remnant of another state', { state: 'before', handled: at, claim }, 'ready', null],
+  ['a remnant without a state', { handled: at }, 'ready', null],
+  ['a retry at no time', { state: 's', retry_at: {} }, 'retry', null],
+  ['a retry at a time that does not sort', { state: 's', retry_at: 'Fri Jan 02 2026' }, 'retry', null],
+  ['a timeout as a number', { state: 's', timeout_at: 12 }, 'timeout', null],
+  ['a claim without a time', { state: 's', claim: { at: null } }, 'claimed', null],
+  ['a claim that is none', { state: 's', claim: 1 }, 'ready', null],
+  ['parked as text', { state: 's', parked: 'yes' }, 'parked', null],
+  ['null', null, 'ready', null],
+  ['text', 's', 'ready', null],
+  ['an array', ['s'], 'ready', null],
+]
+
+test('the view has a row for each document with a type and a state, whatever else is in it', async () => {
+  const db = await guardedDb()
+  const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', docstate }))
+  const stateless = [
+    { _id: 'no type', state: 's' },
+    { _id: 'no state', type: 't' },
+    { _id: 'numbers', type: 1, state: 2 },
+  ]
+  await db.bulk([...docs, ...stateless].map((doc) => JSON.stringify(doc)))
+  const found = await db.view('docstate', 'by_state', { reduce: false })
+  const keys = new Map(found.rows.map(({ id, key, value }) => [id, { key, value }]))
+  expect(keys).toEqual(
+    new Map(rows.map(([id, , status, time]) => [id, { key: ['t', 's', status, time], value: null }])),
+  )
+})
+
+test('the view counts documents by type, state and status', async () => {
+  const db = await guardedDb()
+  const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', docstate }))
+  await db.bulk([...docs, { _id: 'other', type: 't', state: 'other' }].map((doc) => JSON.stringify(doc)))
+  const counts = await db.view('docstate', 'by_state', { group_level: 2, reduce: true })
+  expect(counts.rows).toEqual([
+    { key: ['t', 'other'], value: 1 },
+    { key: ['t', 's'], value: rows.length },
+  ])
+})

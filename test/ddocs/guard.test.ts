@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import { isAdmin, quote } from '../../ddocs/lib/document.ts'
+import { refusalOf } from '../../ddocs/lib/guard.ts'
+import { same } from '../../ddocs/lib/same.ts'
+
+const machines = {
+  order: {
+    paid: { create: 'client', next: { paid: 'client', closed: 'owner' } },
+    closed: { create: 'owner' },
+  },
+} as const
+const somebody = { db: 'orders', name: 'somebody', roles: ['customer'] }
+const order = { _id: 'o', type: 'order', state: 'paid' }
+
+const refusal = (
+  newDoc: object,
+  oldDoc: object | null = null,
+  userCtx: typeof somebody | { db: string; name: null; roles: [] } = somebody,
+) =>
+  refusalOf({
+    newDoc: newDoc as Record<string, unknown>,
+    oldDoc: oldDoc as Record<string, unknown> | null,
+    userCtx,
+    machines,
+  })
+
+test('a replicated document arrives as its first revision, and each change as the next', () => {
+  const arriving = (start: number) => ({ ...order, _revisions: { start, ids: [] } })
+  expect(refusal(arriving(1))).toBeUndefined()
+  expect(refusal(arriving(2))).toContain('got revision 2 after 0')
+  expect(refusal(arriving(4), { ...order, _rev: '3-a' })).toBeUndefined()
+  expect(refusal(arriving(5), { ...order, _rev: '3-a' })).toContain('got revision 5 after 3')
+  expect(refusal({ ...order, _revisions: 'garbage' })).toBeUndefined()
+})
+
+test('a document written over a deleted one is a new one', () => {
+  const deleted = { _id: 'o', _rev: '2-a', _deleted: true, type: 'order', state: 'closed' }
+  expect(refusal(order, deleted)).toBeUndefined()
+  expect(refusal({ ...order, state: 'closed' }, deleted)).toContain('begins in state paid')
+})
+
+test('nobody without a name owns a document without an owner', () => {
+  const nobody = { db: 'orders', name: null, roles: [] as [] }
+  const closing = { ...order, state: 'closed' }
+  for (const user of [null, undefined, '']) {
+    expect(refusal({ ...closing, user }, { ...order, user, _rev: '1-a' }, nobody)).toContain('closed (by its owner)')
+  }
+  expect(refusal({ ...closing, user: 'somebody' }, { ...order, user: 'somebody', _rev: '1-a' })).toBeUndefined()
+})
+
+test('what an owner may create, nobody may: a new document has no owner yet', () => {
+  expect(refusal({ ...order, state: 'closed' })).toContain('begins in state paid')
+})
+
+test('a document in a state that its machine does not have changes by an admin only', () => {
+  expect(refusal(order, { ...order, state: 'lost', _rev: '1-a' })).toContain('may be written in state (none)')
+})
+
+test('only server admins are admins', () => {
+  expect(isAdmin({ db: 'd', name: 'a', roles: ['_admin'] })).toBe(true)
+  expect(isAdmin({ db: 'd', name: '_admin', roles: ['admin'] })).toBe(false)
+})
+
+test('two values are the same whatever the order of their keys', () => {
+  expect(same({ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 })).toBe(true)
+  expect(same({ a: undefined }, {})).toBe(true)
+  for (const [one, other] of [
+    [{ a: 1 }, { a: 2 }],
+    [[1], { 0: 1 }],
+    [null, {}],
+    [[1, 2], [1]],
+    ['1', 1],
+    [{}, undefined],
+  ]) {
+    expect(same(one, other)).toBe(false)
+  }
+})
+
+test('what came is shown in a few characters, however much it was', () => {
+  expect([undefined, null, 1, 'a"', ['x'], { x: 1 }].map(quote)).toEqual([
+    'nothing',
+    'null',
+    '1',
+    '"a\\""',
+    'an array',
+    'an object',
+  ])
+  expect(quote('x'.repeat(1_000_000)).length).toBeLessThan(70)
+})

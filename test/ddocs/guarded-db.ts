@@ -1,0 +1,60 @@
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { ddocsFolder } from '../../sidecar/deploy/compile.ts'
+import { deployDdocs } from '../../sidecar/deploy/deploy.ts'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { Doc } from '../../sidecar/couch/documents.ts'
+import { isCouchError } from '../../sidecar/couch/errors.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import { openToAll } from './users.ts'
+
+/** A control database with its own guard, or any database with the guard of these machines; open to everybody. */
+export async function guardedDb(machines?: Machines): Promise<Database> {
+  const db = await freshDb('guarded')
+  const couch = createTestCouch()
+  const folder = ddocsFolder(machines ? 'docstate' : 'control')
+  await deployDdocs({ couch, deployments: [{ database: db.name, folder, machines }] })
+  await openToAll(couch, db.name)
+  return db
+}
+
+/** `fine`, or the reason of the refusal. Any other answer than these two is thrown. */
+export async function tryPut(couch: Couch, db: Database, doc: Doc): Promise<string> {
+  try {
+    await couch.db(db.name).put(doc)
+    return 'fine'
+  } catch (thrown) {
+    if (isCouchError(thrown, 'forbidden')) return thrown.reason
+    throw thrown
+  }
+}
+
+/** As `tryPut`, for many documents at once; by id. `new_edits: false` writes as replication does. */
+export async function tryBulk(
+  couch: Couch,
+  db: Database,
+  docs: readonly Doc[],
+  options: { readonly new_edits?: boolean } = {},
+): Promise<Map<string, string>> {
+  type Row = { id: string; error?: string; reason?: string }
+  const body = { ...options, docs }
+  const rows = await couch.request<Row[]>({ method: 'POST', db: db.name, path: '_bulk_docs', body })
+  const answers = new Map(docs.map((doc) => [doc._id, 'fine']))
+  for (const { id, error, reason } of rows) {
+    if (error !== undefined && error !== 'forbidden') throw new Error(`${id}: ${error}: ${reason}`)
+    if (error !== undefined) answers.set(id, reason ?? error)
+  }
+  return answers
+}
+
+/** A device as a client writes it. */
+export const newDevice = { type: 'device', state: 'new', owner: 'owner@example.com', device_code: '1234' }
+
+/** A confirmation as a client writes it. */
+export const newConfirm = {
+  type: 'confirm',
+  state: 'clicked',
+  device_id: 'd',
+  device_code: '1234',
+  confirm_code: 'abcdefghijklmnopqrstuv',
+}

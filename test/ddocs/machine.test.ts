@@ -1,0 +1,52 @@
+import { expect, expectTypeOf, test } from 'vitest'
+import { defineMachines, type HandledState, type Machine, type NextState } from '../../ddocs/machine.ts'
+import { controlMachines, type ControlMachines } from '../../ddocs/machines.ts'
+import { createControl } from '../../sidecar/docstate/control.ts'
+
+test('a handler returns a state that the table lets the sidecar write, or its own', () => {
+  expectTypeOf<NextState<ControlMachines, 'device', 'new'>>().toEqualTypeOf<'new' | 'confirming' | 'error'>()
+  expectTypeOf<NextState<ControlMachines, 'device', 'revoked'>>().toEqualTypeOf<'revoked'>()
+  expectTypeOf<NextState<ControlMachines, 'confirm', 'clicked'>>().toEqualTypeOf<'clicked' | 'used' | 'error'>()
+
+  const control = createControl(controlMachines)
+  control.unsafe('device', 'new', (doc) => Promise.resolve({ ...doc, state: 'confirming' as const }))
+  // @ts-expect-error a device is not active before its owner has confirmed it
+  control.safe('device', 'confirmed', (doc) => Promise.resolve({ ...doc, state: 'expired' as const }))
+  // @ts-expect-error only the owner revokes
+  control.safe('confirm', 'clicked', (doc) => Promise.resolve({ ...doc, state: 'revoked' as const }))
+  expect(control.registrations).toHaveLength(3)
+})
+
+test('a handler is of the mode that the table declares, for a state that it declares', () => {
+  expectTypeOf<HandledState<ControlMachines, 'device', 'safe'>>().toEqualTypeOf<'confirmed' | 'revoked'>()
+  expectTypeOf<HandledState<ControlMachines, 'device', 'unsafe'>>().toEqualTypeOf<'new'>()
+
+  const control = createControl(controlMachines)
+  // @ts-expect-error sending a mail twice is not safe
+  expect(() => control.safe('device', 'new', () => Promise.resolve())).toThrow('safe handler for device in state new')
+  // @ts-expect-error nothing happens to an active device
+  expect(() => control.safe('device', 'active', () => Promise.resolve())).toThrow('device in state active')
+  // @ts-expect-error no such type
+  control.safe('gadget', 'new', () => Promise.resolve())
+})
+
+test('a table whose targets are not declared does not compile', () => {
+  defineMachines({ order: { paid: { next: { invoiced: 'sidecar' } }, invoiced: {} } })
+  // @ts-expect-error no state "invoicd"
+  defineMachines({ order: { paid: { next: { invoicd: 'sidecar' } }, invoiced: {} } })
+  // @ts-expect-error no state "late"
+  defineMachines({ order: { paid: { timeout: { afterMs: 1, next: 'late' } } } })
+  // @ts-expect-error nobody is called "anyone"
+  defineMachines({ order: { paid: { next: { paid: 'anyone' } } } })
+})
+
+test('every state of the control database can be reached, and every timeout is a transition of the sidecar', () => {
+  for (const machine of Object.values(controlMachines)) {
+    const states = Object.entries(machine as Machine)
+    const targets = states.flatMap(([, { next = {} }]) => Object.keys(next))
+    for (const [state, { create, next = {}, timeout }] of states) {
+      expect(create !== undefined || targets.includes(state), state).toBe(true)
+      if (timeout) expect(next, state).toHaveProperty(timeout.next, 'sidecar')
+    }
+  }
+})
