@@ -1,11 +1,18 @@
 import { isoTime, type Clock } from '../core/clock.ts'
+import { SidecarError } from '../core/errors.ts'
 import type { Context } from '../docstate/types.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { confirmFaults } from '../../ddocs/lib/confirm.ts'
 import { hashCode, sameText } from './codes.ts'
-import { hashedPassword, type Confirm, type Device } from './documents.ts'
-
-type StoredDevice = Device & StoredDoc
+import {
+  findDevice,
+  hashedPassword,
+  sentCodes,
+  wrongConfirms,
+  type Confirm,
+  type Device,
+  type StoredDevice,
+} from './documents.ts'
 
 /** Guesses of the code that the device shows, by somebody who has the mail. */
 const WRONG_ALLOWED = 5
@@ -22,6 +29,8 @@ type Verdict =
   | { readonly kind: 'again' }
   /** The link is good, the device's code is not: the one thing that can be guessed, so it is counted. */
   | { readonly kind: 'wrong' }
+  /** The link is good, and the device has just asked for another mail: what is right will be right when that is sent. */
+  | { readonly kind: 'too-early' }
   | { readonly kind: 'refused' | 'expired' }
 
 /**
@@ -38,7 +47,7 @@ export const matchCodes =
     const faults = confirmFaults(doc)
     if (faults.length > 0) return refuse({ code: 'bad_confirm', reason: faults.join('; ') })
 
-    const device = deviceIn(await ctx.find(doc.device_id))
+    const device = await findDevice(doc.device_id, (id) => ctx.find(id))
     const verdict = judge(device, doc.device_code, code, clock.now())
     switch (verdict.kind) {
       case 'right': {
@@ -52,6 +61,8 @@ export const matchCodes =
       case 'wrong':
         await ctx.put(withWrong(device!, doc._id, clock.now()))
         return refuse({ code: 'refused', reason: reasons.refused })
+      case 'too-early':
+        throw new SidecarError('device_asks', 'the device asks for another mail at the moment; looking again shortly')
       case 'refused':
       case 'expired':
         return refuse({ code: verdict.kind, reason: reasons[verdict.kind] })
@@ -61,22 +72,19 @@ export const matchCodes =
 /** Decides without side effects. Also what the confirm page asks before it writes anything. */
 export function judge(device: Device | undefined, deviceCode: string, code: string, now: number): Verdict {
   const hash = hashCode(code)
-  const known = device?.confirmation?.codes.find((entry) => sameText(entry.hash, hash))
+  const known = device && sentCodes(device).find((entry) => sameText(entry.hash, hash))
   if (!device || !known) return { kind: 'refused' }
   if (Date.parse(known.expires_at) <= now) return { kind: 'expired' }
+  if (device.state === 'new') return { kind: 'too-early' }
   const right = sameText(device.device_code, deviceCode)
   if (device.state === 'confirming') return { kind: right ? 'right' : 'wrong' }
   const done = device.state === 'confirmed' || device.state === 'active'
   return { kind: done && right ? 'again' : 'refused' }
 }
 
-/** A document that another part of the sidecar has checked: `confirmation` is only ever written by us. */
-export const deviceIn = (doc: Doc | undefined): StoredDevice | undefined =>
-  doc?.type === 'device' ? (doc as StoredDevice) : undefined
-
 function withWrong(device: StoredDevice, confirmId: string, now: number): Doc {
-  const wrong = [...new Set([...(device.confirmation?.wrong ?? []), confirmId])]
-  const confirmation = { codes: device.confirmation?.codes ?? [], wrong }
+  const wrong = [...new Set([...wrongConfirms(device), confirmId])]
+  const confirmation = { codes: sentCodes(device), wrong }
   if (wrong.length < WRONG_ALLOWED) return { ...device, confirmation }
   const reason = 'its code was typed in wrong too often; ask on the device for a new mail'
   const error = { code: 'too_many_attempts', reason, at: isoTime(now) }

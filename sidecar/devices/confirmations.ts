@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
-import type { Confirmations } from '../http/confirmations.ts'
-import { deviceIn, judge } from './confirm-clicked.ts'
-import { hashedPassword, type Device } from './documents.ts'
-import { hashPassword, newPassword, type Hashing } from './passwords.ts'
+import type { ClickOutcome, Confirmations } from '../http/confirmations.ts'
+import { judge } from './confirm-clicked.ts'
+import { findDevice, hashedPassword, type Device } from './documents.ts'
+import type { Hashing } from './passwords.ts'
+import { createUnshownPasswords, type MadePassword } from './unshown-passwords.ts'
 
 export interface ConfirmationsOptions {
   readonly database: Database
@@ -24,44 +25,52 @@ const POLL_MS = 150
  */
 export function createConfirmations(options: ConfirmationsOptions): Confirmations {
   const { database, clock, hashing, patienceMs = 8000 } = options
+  const passwords = createUnshownPasswords(hashing)
 
-  async function findDevice(id: string, signal: AbortSignal): Promise<Device | undefined> {
-    return id.startsWith('_') ? undefined : deviceIn(await database.find(id, {}, { signal }))
+  /** Resolves with the password made for a device that brought none; undefined where another one counts. */
+  async function write(_id: string, fields: Fields, device: Device, signal: AbortSignal) {
+    const known = passwords.find(_id)
+    const made = await (known ?? (hashedPassword(device.credentials) ? undefined : passwords.make(_id)))
+    try {
+      const credentials = made && { credentials: made.hashed }
+      await database.put({ _id, type: 'confirm', state: 'clicked', ...fields, ...credentials }, { signal })
+      return made
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'conflict')) throw thrown
+      if (known) return made // sent before, by us
+      passwords.forget(_id) // by another worker: that password counts
+      return undefined
+    }
   }
 
-  /** The password made for a device that brought none; undefined where another one counts. */
-  async function write(_id: string, fields: Fields, device: Device, signal: AbortSignal): Promise<string | undefined> {
-    const password = hashedPassword(device.credentials) ? undefined : newPassword()
-    const credentials = password === undefined ? {} : { credentials: await hashPassword(password, hashing) }
-    try {
-      await database.put({ _id, type: 'confirm', state: 'clicked', ...fields, ...credentials }, { signal })
-      return password
-    } catch (thrown) {
-      if (isCouchError(thrown, 'conflict')) return undefined // sent before; that one counts
-      throw thrown
-    }
+  /** With the password, if this very click brought it. */
+  function confirmed({ user, confirmation }: Device, id: string, made: MadePassword | undefined): ClickOutcome {
+    passwords.forget(id)
+    const password = confirmation?.confirmed_by === id ? made?.password : undefined
+    return { kind: 'confirmed', user, password }
   }
 
   return {
     async click({ deviceId, confirmCode, deviceCode, signal }) {
-      const device = await findDevice(deviceId, signal)
+      const find = (id: string) => database.find(id, {}, { signal })
+      const device = await findDevice(deviceId, find)
       const verdict = judge(device, deviceCode, confirmCode, clock.now())
       if (!device || verdict.kind === 'refused') return { kind: 'refused' }
       if (verdict.kind === 'expired') return { kind: 'expired' }
-      if (verdict.kind === 'again' && device.state === 'active') return confirmed(device)
 
       const fields = { device_id: deviceId, device_code: deviceCode, confirm_code: confirmCode }
       const id = confirmIdOf(fields)
-      const password = await write(id, fields, device, signal)
+      if (verdict.kind === 'again' && device.state === 'active') return confirmed(device, id, await passwords.find(id))
+      const made = await write(id, fields, device, signal)
       const until = clock.ticks() + patienceMs
       while (clock.ticks() < until) {
         await clock.sleep(POLL_MS, signal)
-        const confirm = await database.find(id, {}, { signal })
-        const now = await findDevice(deviceId, signal)
-        if (confirm?.state === 'error' || now?.state === 'error') return { kind: 'refused' }
-        if (now?.state === 'active') {
-          return confirmed(now, now.confirmation?.confirmed_by === id ? password : undefined)
+        const [confirm, now] = [await find(id), await findDevice(deviceId, find)]
+        if (confirm?.state === 'error' || now?.state === 'error') {
+          passwords.forget(id)
+          return { kind: 'refused' }
         }
+        if (now?.state === 'active') return confirmed(now, id, made)
       }
       return { kind: 'pending' }
     },
@@ -76,9 +85,3 @@ interface Fields {
 
 const confirmIdOf = (fields: Fields): string =>
   `confirm:${createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, 32)}`
-
-const confirmed = ({ user }: Device, password?: string) => ({
-  kind: 'confirmed' as const,
-  ...(user !== undefined && { user }),
-  ...(user !== undefined && password !== undefined && { password }),
-})

@@ -1,6 +1,7 @@
 import { Reject } from '../core/errors.ts'
 import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
+import { deviceFaults } from '../../ddocs/lib/device.ts'
 import { hashedPassword, type Device } from './documents.ts'
 import { ownerRoleOf, userNameOf } from './names.ts'
 import type { DeviceUsers } from './users.ts'
@@ -11,7 +12,10 @@ import type { DeviceUsers } from './users.ts'
  */
 export const giveAccount =
   ({ users }: { readonly users: DeviceUsers }) =>
-  async ({ credentials, ...doc }: Device & StoredDoc, ctx: Context) => {
+  async (device: Device & StoredDoc, ctx: Context) => {
+    const faults = deviceFaults(device)
+    if (faults.length > 0) throw new Reject('bad_device', faults.join('; '))
+    const { credentials, ...doc } = device
     const password = hashedPassword(credentials)
     if (!password) {
       throw new Reject(

@@ -5,7 +5,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import type { Templates } from '../mail/templates.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 import { hashCode, newCode } from './codes.ts'
-import type { Device } from './documents.ts'
+import { sentCodes, type Device } from './documents.ts'
 import { takeMail } from './mail-ledger.ts'
 import { normaliseAddress } from './names.ts'
 
@@ -40,7 +40,7 @@ export const mailOwner =
     }
 
     const code = newCode()
-    const live = (doc.confirmation?.codes ?? []).filter(({ expires_at }) => Date.parse(expires_at) > now)
+    const live = sentCodes(doc).filter(({ expires_at }) => Date.parse(expires_at) > now)
     const codes = [...live, { hash: hashCode(code), expires_at: isoTime(now + confirmExpiryMs) }].slice(-CODES_KEPT)
     const { error: _error, ...device } = { ...doc, owner, confirmation: { codes } } as Device & { error?: unknown }
     await ctx.save({ ...device, state: 'new' })

@@ -1,4 +1,5 @@
-import type { Doc } from '../couch/documents.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { deviceFaults } from '../../ddocs/lib/device.ts'
 
 /** A password as CouchDB keeps it in `_users`, made by whoever knows the password. */
 export interface HashedPassword {
@@ -9,9 +10,15 @@ export interface HashedPassword {
   readonly iterations: number
 }
 
+/** What is kept of a code that was sent. */
+export interface SentCode {
+  readonly hash: string
+  readonly expires_at: string
+}
+
 /** What was sent to the owner: any code that has not expired will do, since mails may cross. */
 export interface Confirmation {
-  readonly codes: readonly { readonly hash: string; readonly expires_at: string }[]
+  readonly codes: readonly SentCode[]
   /** Confirm documents that had the right link and the wrong device code. */
   readonly wrong?: readonly string[]
   /** The confirm document that did it. */
@@ -39,6 +46,37 @@ export interface Confirm extends Doc {
   readonly confirm_code?: string
   /** Made by the confirm page for a device that brought none. */
   readonly credentials?: HashedPassword
+}
+
+export type StoredDevice = Device & StoredDoc
+
+/**
+ * The device of an id that a stranger has given, if it is there and well formed: admins may write anything. What
+ * begins with `_` is no document (some of it stands for the whole database), nor is what an address takes for a folder.
+ */
+export async function findDevice(
+  id: string,
+  find: (id: string) => Promise<StoredDoc | undefined>,
+): Promise<StoredDevice | undefined> {
+  const doc = /^(_|\.{1,2}$)/.test(id) ? undefined : await find(id)
+  return doc?.type === 'device' && deviceFaults(doc).length === 0 ? (doc as StoredDevice) : undefined
+}
+
+/** The codes that were sent and are not forgotten, without what an admin may have put among them. */
+export function sentCodes({ confirmation }: Device): SentCode[] {
+  const codes: unknown = confirmation?.codes
+  return Array.isArray(codes) ? codes.filter(isSentCode) : []
+}
+
+/** Ids of the confirm documents that had the right link and the wrong device code. */
+export function wrongConfirms({ confirmation }: Device): unknown[] {
+  const wrong: unknown = confirmation?.wrong
+  return Array.isArray(wrong) ? wrong : []
+}
+
+const isSentCode = (code: unknown): code is SentCode => {
+  const { hash, expires_at } = (code ?? {}) as Partial<SentCode>
+  return typeof hash === 'string' && typeof expires_at === 'string' && !Number.isNaN(Date.parse(expires_at))
 }
 
 /** The hash a device has brought, if it has. */

@@ -20,6 +20,7 @@ const lackingInEmbedded = {
   'own user document': 'nobody but an admin changes roles; in pouchdb-server users may change their own',
   'pbkdf2 other than sha1': 'pre-hashed users log in with any PRF; in pouchdb-server only with SHA-1',
   'refusals by status': 'a stranger gets 403; pouchdb-server gives 401, and 201 with refused rows to _bulk_docs',
+  'slash in database names': 'a database may be called a/b; in pouchdb-server it becomes ab',
   'size limit': 'documents over 8 MB are refused; pouchdb-server takes up to 4 GB',
 } as const
 
