@@ -3,13 +3,13 @@ import { fileURLToPath } from 'node:url'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc } from '../couch/documents.ts'
 import { assemble, type Content } from './assemble.ts'
-import { bundleModules, type Bundle, type Target } from './bundle.ts'
-import { toExpression } from './dialect.ts'
-import { DeployError, refuseBroken } from './errors.ts'
+import type { Target } from './bundle.ts'
+import { refuseBroken } from './errors.ts'
+import { evaluateModules, isFunction, type Evaluated } from './evaluate.ts'
 import { fieldPath, readLayout, type DdocSources } from './layout.ts'
 import { allSamples, samplesFrom } from './samples.ts'
-import { createSandbox, type Sandbox } from './sandbox.ts'
-import { inWords, tryFunctions, type TriedFunction } from './trial.ts'
+import { createSandbox } from './sandbox.ts'
+import { tryFunctions, type TriedFunction } from './trial.ts'
 
 /** The sidecar's own: `control` for the control database, `docstate` for any other that it follows. */
 export const ddocsFolder = (kind: 'control' | 'docstate'): string =>
@@ -33,9 +33,10 @@ export interface CompileOptions {
 export async function compileDdocs({ folder, machines, target = 'es2017' }: CompileOptions): Promise<Doc[]> {
   const layout = await readLayout(folder)
   refuseBroken(layout.ddocs.flatMap(doubleFaults))
-  const files = layout.ddocs.flatMap(({ sources }) => sources.filter(isModule).map(({ file }) => file))
+  const sources = layout.ddocs.flatMap(({ sources }) => sources)
+  const files = sources.flatMap(({ kind, file }) => (kind === 'module' ? [file] : []))
   const sandbox = createSandbox()
-  const modules = evaluateAll([...files, ...layout.samples], target, sandbox)
+  const modules = evaluateModules([...files, ...layout.samples], target, sandbox)
   const samples = allSamples(layout.samples.flatMap((file) => samplesFrom(basename(file), modules.get(file)!.value)))
 
   const docs: Doc[] = []
@@ -55,41 +56,6 @@ export async function compileDdocs({ folder, machines, target = 'es2017' }: Comp
   }
   refuseBroken(faults)
   return docs
-}
-
-/** A module's default export: the expression that makes it, and what that gives. */
-interface Evaluated {
-  readonly file: string
-  readonly expression: string
-  readonly value: unknown
-}
-
-const isModule = ({ kind }: { kind: string }) => kind === 'module'
-const isFunction = ({ value }: Evaluated) => typeof value === 'function'
-
-/** Collects the faults of all modules before it throws. */
-function evaluateAll(files: readonly string[], target: Target, sandbox: Sandbox): Map<string, Evaluated> {
-  const evaluated = new Map<string, Evaluated>()
-  const faults: string[] = []
-  bundleModules(files, target).forEach((bundle, index) => {
-    try {
-      evaluated.set(files[index]!, evaluate(bundle, target, sandbox))
-    } catch (thrown) {
-      if (!(thrown instanceof DeployError)) throw thrown
-      faults.push(...thrown.faults)
-    }
-  })
-  refuseBroken(faults)
-  return evaluated
-}
-
-function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Evaluated {
-  const expression = toExpression(bundle, target)
-  try {
-    return { file: bundle.file, expression, value: sandbox.evaluate(expression, bundle.file) }
-  } catch (cause) {
-    throw new DeployError('ddocs_broken', [`${bundle.file}: threw when it was loaded: ${inWords(cause)}`], { cause })
-  }
 }
 
 function contentOf({ path, file }: { path: string; file: string }, module: Evaluated | undefined): Content {

@@ -58,3 +58,12 @@ export const newConfirm = {
   device_code: '1234',
   confirm_code: 'abcdefghijklmnopqrstuv',
 }
+
+/** Credentials that a device brought. */
+export const hash = {
+  password_scheme: 'pbkdf2',
+  pbkdf2_prf: 'sha256',
+  salt: 'salt',
+  derived_key: 'a'.repeat(64),
+  iterations: 600_000,
+}

@@ -1,7 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import type { Doc } from '../../sidecar/couch/documents.ts'
+import { compileDdocs, type CompileOptions } from '../../sidecar/deploy/compile.ts'
+import { DeployError } from '../../sidecar/deploy/errors.ts'
 
 /** A folder of design documents with these files, by their paths; removed at the end of the test. */
 export function ddocFolder(files: Readonly<Record<string, string>>): string {
@@ -13,4 +16,25 @@ export function ddocFolder(files: Readonly<Record<string, string>>): string {
     writeFileSync(file, text)
   }
   return folder
+}
+
+/** The design document `app` of these files. */
+export async function compileApp(files: Record<string, string>, options: Partial<CompileOptions> = {}): Promise<Doc> {
+  const own = Object.fromEntries(Object.entries(files).map(([path, text]) => [`app/${path}`, text]))
+  const [doc] = await compileDdocs({ folder: ddocFolder(own), ...options })
+  return doc!
+}
+
+/** Why these files make no design document. */
+export async function faultsOf(
+  files: Record<string, string>,
+  options?: Partial<CompileOptions>,
+): Promise<readonly string[]> {
+  const thrown: unknown = await compileApp(files, options).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(thrown).toBeInstanceOf(DeployError)
+  expect((thrown as DeployError).code).toBe('ddocs_broken')
+  return (thrown as DeployError).faults
 }

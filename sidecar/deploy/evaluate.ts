@@ -1,0 +1,43 @@
+import { bundleModules, type Bundle, type Target } from './bundle.ts'
+import { toExpression } from './dialect.ts'
+import { DeployError, refuseBroken } from './errors.ts'
+import type { Sandbox } from './sandbox.ts'
+import { inWords } from './trial.ts'
+
+/** A module's default export: the expression that makes it, and what that gives. */
+export interface Evaluated {
+  readonly file: string
+  readonly expression: string
+  readonly value: unknown
+}
+
+export const isFunction = ({ value }: Evaluated) => typeof value === 'function'
+
+/** All modules, by their files. Throws `DeployError` with the faults of all of them. */
+export function evaluateModules(
+  files: readonly string[],
+  target: Target,
+  sandbox: Sandbox,
+): ReadonlyMap<string, Evaluated> {
+  const evaluated = new Map<string, Evaluated>()
+  const faults: string[] = []
+  bundleModules(files, target).forEach((bundle, index) => {
+    try {
+      evaluated.set(files[index]!, evaluate(bundle, target, sandbox))
+    } catch (thrown) {
+      if (!(thrown instanceof DeployError)) throw thrown
+      faults.push(...thrown.faults)
+    }
+  })
+  refuseBroken(faults)
+  return evaluated
+}
+
+function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Evaluated {
+  const expression = toExpression(bundle, target)
+  try {
+    return { file: bundle.file, expression, value: sandbox.evaluate(expression, bundle.file) }
+  } catch (cause) {
+    throw new DeployError('ddocs_broken', [`${bundle.file}: threw when it was loaded: ${inWords(cause)}`], { cause })
+  }
+}
