@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { ClickOutcome, Confirmations } from '../http/confirmations.ts'
 import { judge } from './confirm-clicked.ts'
 import { findDevice, hashedPassword, type Device } from './documents.ts'
-import type { Hashing } from './passwords.ts'
-import { createUnshownPasswords, type MadePassword } from './unshown-passwords.ts'
+import { makePassword, type Hashing } from './passwords.ts'
+import { createClicks, type SharedClick } from './clicks.ts'
 
 export interface ConfirmationsOptions {
   readonly database: Database
@@ -25,56 +26,69 @@ const POLL_MS = 150
  */
 export function createConfirmations(options: ConfirmationsOptions): Confirmations {
   const { database, clock, hashing, patienceMs = 8000 } = options
-  const passwords = createUnshownPasswords(hashing)
+  const clicks = createClicks()
 
-  /** Resolves with the password made for a device that brought none; undefined where another one counts. */
-  async function write(_id: string, fields: Fields, device: Device, signal: AbortSignal) {
-    const known = passwords.find(_id)
-    const made = await (known ?? (hashedPassword(device.credentials) ? undefined : passwords.make(_id)))
+  /** Writes the confirm document, with the hash of a password where the device has brought none. */
+  async function write(_id: string, fields: Fields, device: Device, shared: SharedClick): Promise<void> {
+    const triedBefore = shared.made !== undefined
+    if (!hashedPassword(device.credentials)) shared.made ??= makePassword(hashing)
+    const made = await shared.made
     try {
       const credentials = made && { credentials: made.hashed }
-      await database.put({ _id, type: 'confirm', state: 'clicked', ...fields, ...credentials }, { signal })
-      return made
+      await database.put({ _id, type: 'confirm', state: 'clicked', ...fields, ...credentials })
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict')) throw thrown
-      if (known) return made // sent before, by us
-      passwords.forget(_id) // by another worker: that password counts
-      return undefined
+      if (!triedBefore) shared.made = undefined // another worker has written it: that password counts
     }
   }
 
-  /** With the password, if this very click brought it. */
-  function confirmed({ user, confirmation }: Device, id: string, made: MadePassword | undefined): ClickOutcome {
-    passwords.forget(id)
-    const password = confirmation?.confirmed_by === id ? made?.password : undefined
-    return { kind: 'confirmed', user, password }
+  /** Watches what becomes of the confirm document and its device. */
+  async function outcomeOf(id: string, deviceId: string, shared: SharedClick, find: Find, signal: AbortSignal) {
+    const until = clock.ticks() + patienceMs
+    while (clock.ticks() < until) {
+      await clock.sleep(POLL_MS, signal)
+      const [confirm, device] = [await find(id), await findDevice(deviceId, find)]
+      if (confirm?.state === 'error' || device?.state === 'error') return refused(shared)
+      if (device?.state === 'active') return confirmed(device, id, shared)
+    }
+    return { kind: 'pending' } as const
   }
 
   return {
-    async click({ deviceId, confirmCode, deviceCode, signal }) {
-      const find = (id: string) => database.find(id, {}, { signal })
-      const device = await findDevice(deviceId, find)
-      const verdict = judge(device, deviceCode, confirmCode, clock.now())
-      if (!device || verdict.kind === 'refused') return { kind: 'refused' }
-      if (verdict.kind === 'expired') return { kind: 'expired' }
-
+    click({ deviceId, confirmCode, deviceCode, signal }) {
+      const find: Find = (id) => database.find(id, {}, { signal })
       const fields = { device_id: deviceId, device_code: deviceCode, confirm_code: confirmCode }
       const id = confirmIdOf(fields)
-      if (verdict.kind === 'again' && device.state === 'active') return confirmed(device, id, await passwords.find(id))
-      const made = await write(id, fields, device, signal)
-      const until = clock.ticks() + patienceMs
-      while (clock.ticks() < until) {
-        await clock.sleep(POLL_MS, signal)
-        const [confirm, now] = [await find(id), await findDevice(deviceId, find)]
-        if (confirm?.state === 'error' || now?.state === 'error') {
-          passwords.forget(id)
-          return { kind: 'refused' }
-        }
-        if (now?.state === 'active') return confirmed(now, id, made)
-      }
-      return { kind: 'pending' }
+      return clicks.during(id, async (shared): Promise<ClickOutcome> => {
+        const device = await findDevice(deviceId, find)
+        const verdict = judge(device, deviceCode, confirmCode, clock.now())
+        if (!device || verdict.kind === 'refused') return { kind: 'refused' }
+        if (verdict.kind === 'expired') return { kind: 'expired' }
+        if (verdict.kind === 'again' && device.state === 'active') return confirmed(device, id, shared)
+
+        shared.written ??= write(id, fields, device, shared).catch((thrown: unknown) => {
+          shared.written = undefined // the next click tries again
+          throw thrown
+        })
+        await shared.written
+        return outcomeOf(id, deviceId, shared, find, signal)
+      })
     },
   }
+}
+
+type Find = (id: string) => Promise<StoredDoc | undefined>
+
+/** With the password, if it is this click that counted. */
+async function confirmed({ user, confirmation }: Device, id: string, shared: SharedClick): Promise<ClickOutcome> {
+  shared.shown = true
+  const made = confirmation?.confirmed_by === id ? await shared.made : undefined
+  return { kind: 'confirmed', user, password: made?.password }
+}
+
+function refused(shared: SharedClick): ClickOutcome {
+  shared.made = undefined
+  return { kind: 'refused' }
 }
 
 interface Fields {

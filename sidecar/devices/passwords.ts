@@ -18,8 +18,17 @@ export const embeddedHashing: Hashing = { prf: 'sha', iterations: 1000 }
 
 const digests = { sha: { name: 'sha1', bytes: 20 }, sha256: { name: 'sha256', bytes: 32 } } as const
 
+/** A password in the clear, with what is written of it. */
+export interface MadePassword {
+  readonly password: string
+  readonly hashed: HashedPassword
+}
+
 /** A password to be shown once: 128 random bits. */
-export const newPassword = (): string => randomBytes(16).toString('base64url')
+export async function makePassword(hashing: Hashing): Promise<MadePassword> {
+  const password = randomBytes(16).toString('base64url')
+  return { password, hashed: await hashPassword(password, hashing) }
+}
 
 /** What CouchDB stores of a password. The salt is used as the text it is. */
 export async function hashPassword(password: string, { prf, iterations }: Hashing): Promise<HashedPassword> {
