@@ -1,0 +1,74 @@
+/** Asking for another mail, and links that are too old. */
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { startSidecar } from './process.ts'
+import {
+  askForMail,
+  linksTo,
+  newDevice,
+  startRegistration,
+  typeCode,
+  untilState,
+  type Registration,
+} from './registration.ts'
+
+/** As a device does it: it writes the state `new` over whatever it is in. */
+async function askAgain({ control }: Registration, id: string): Promise<void> {
+  const { error: _error, docstate: _docstate, ...device } = await control.member.get(id)
+  await control.member.put({ ...device, _id: id, state: 'new' })
+}
+
+test.each([0, 1])('a device that asks again gets a second mail, and link %i of the two works', async (which) => {
+  const registration = await startRegistration()
+  const device = newDevice()
+  await askForMail(registration, device)
+  await askAgain(registration, device._id)
+  await eventually(() => expect(linksTo(registration, device.owner)).toHaveLength(2))
+  await untilState(registration, device._id, 'confirming')
+  const links = linksTo(registration, device.owner)
+  expect(links[0]).not.toBe(links[1])
+  expect(await typeCode(links[which]!)).toMatchObject({ status: 200, body: { ok: true } })
+  await untilState(registration, device._id, 'active')
+})
+
+test('an owner is mailed so many times within an hour and not more, whatever spelling and device asks', async () => {
+  const registration = await startRegistration({ SIDECAR_MAILS_PER_OWNER: '2' })
+  const { control, smtp } = registration
+  const device = newDevice({ owner: 'Busy@Example.com' })
+  await control.member.put(device)
+  await untilState(registration, device._id, 'confirming')
+  const another = newDevice({ owner: 'busy@example.COM' })
+  await control.member.put(another)
+  await untilState(registration, another._id, 'confirming')
+  const third = newDevice({ owner: 'busy@example.com' })
+  await control.member.put(third)
+  const refused = await untilState(registration, third._id, 'error')
+  expect(refused.error).toMatchObject({ code: 'too_many_mails', reason: expect.stringContaining('2') as string })
+  const somebody = newDevice()
+  await askForMail(registration, somebody)
+  expect(smtp.accepted.map(({ envelope }) => envelope.to[0])).toEqual([
+    'busy@example.com',
+    'busy@example.com',
+    somebody.owner,
+  ])
+})
+
+test('a link is good for its time only; the device expires, and may ask again', async () => {
+  const registration = await startRegistration({ SIDECAR_CONFIRM_EXPIRY: '2s' })
+  const { control, settings } = registration
+  const device = newDevice()
+  await control.member.put(device)
+  const expired = await untilState(registration, device._id, 'expired')
+  const [link] = linksTo(registration, device.owner)
+  expect(await typeCode(link!)).toMatchObject({ status: 410, body: { error: 'expired' } })
+  expect(await control.admin.get(device._id)).toEqual(expired)
+
+  await registration.sidecar.stop()
+  const patient = { ...registration, sidecar: await startSidecar({ ...settings, SIDECAR_CONFIRM_EXPIRY: '1h' }) }
+  await askAgain(patient, device._id)
+  await untilState(patient, device._id, 'confirming')
+  const links = linksTo(patient, device.owner)
+  expect(links).toHaveLength(2)
+  expect(await typeCode(links[0]!)).toMatchObject({ status: 403 })
+  expect(await typeCode(links[1]!)).toMatchObject({ status: 200, body: { ok: true } })
+})

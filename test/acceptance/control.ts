@@ -1,0 +1,86 @@
+/** A control database as its users have it: one of them may read and write there, and is nobody's admin. */
+import { onTestFinished } from 'vitest'
+import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { StoredDoc, ViewResult } from '../../sidecar/couch/documents.ts'
+import { userNameOf } from '../../sidecar/devices/names.ts'
+import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
+
+export interface Control {
+  readonly name: string
+  /** As the server's admin. */
+  readonly admin: Database
+  /** As the user who may read and write there. */
+  readonly member: Database
+  /** Lets a user in as well. */
+  admit(user: string): Promise<void>
+  /** Every document with its revision: what is the same twice has not been written to meanwhile. */
+  revisions(): Promise<string[]>
+  /** Removes the database, and every user that this test has caused to be. */
+  close(): Promise<void>
+}
+
+/** Belongs to the running test. */
+export async function createControl(): Promise<Control> {
+  const control = await openControl()
+  onTestFinished(() => control.close())
+  return control
+}
+
+/** As `createControl`, for all tests of a file: whoever opens it, closes it. */
+export async function openControl(): Promise<Control> {
+  const name = uniqueName('control')
+  const server = createCouch({ url: couchUrl() })
+  const admin = server.db(name)
+  await admin.create()
+  const memberName = uniqueName('member')
+  const names = [memberName]
+  const admit = async (...more: string[]) => {
+    names.push(...more)
+    const body = { admins: { names: [], roles: ['_admin'] }, members: { names, roles: ['_admin'] } }
+    await server.request({ method: 'PUT', db: name, path: '_security', body })
+  }
+  await admit()
+  await createUser(server.db('_users'), memberName)
+  const member = createCouch({ url: urlOf(memberName) })
+
+  return {
+    name,
+    admin,
+    member: member.db(name),
+    admit,
+    revisions: async () => (await allDocs(server, name)).map(({ _id, _rev }) => `${_id} ${_rev}`).sort(),
+    async close() {
+      const devices = (await allDocs(server, name)).filter(({ type }) => type === 'device')
+      await removeUsers(server, [memberName, ...devices.map(({ _id }) => userNameOf(_id))])
+      await deleteDb(name)
+      await Promise.all([member.close(), server.close()])
+    },
+  }
+}
+
+/** Every document, design documents too. */
+export async function allDocs(server: Couch, db: string): Promise<StoredDoc[]> {
+  const { rows } = await server.request<ViewResult>({ db, path: '_all_docs', query: { include_docs: true } })
+  return rows.flatMap(({ doc }) => (doc ? [doc] : []))
+}
+
+const PASSWORD = 'secret'
+
+const createUser = (users: Database, name: string) =>
+  users.put({ _id: `org.couchdb.user:${name}`, type: 'user', name, roles: [], password: PASSWORD })
+
+/** The server's address with these credentials; with none, a stranger's. */
+export function urlOf(user = '', password = PASSWORD): string {
+  const url = new URL(couchUrl())
+  url.username = user
+  url.password = user && password
+  return url.href
+}
+
+async function removeUsers(server: Couch, names: readonly string[]): Promise<void> {
+  const users = server.db('_users')
+  for (const { _id, _rev } of await users.getMany(names.map((name) => `org.couchdb.user:${name}`))) {
+    await users.remove(_id, _rev)
+  }
+}

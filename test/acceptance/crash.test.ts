@@ -1,0 +1,82 @@
+/** The sidecar ends, gently or not, while the mail server has the mail and has not answered yet. */
+import { expect, test } from 'vitest'
+import { createLatch } from '../docstate/rig.ts'
+import { startFaultySmtp } from '../mail/faulty-smtp.ts'
+import { eventually } from '../support/eventually.ts'
+import { runCommand, startSidecar } from './process.ts'
+import { linkIn, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
+
+/** A registration whose mail is held by the mail server, until the latch opens. */
+async function holdMail(settings = {}) {
+  const smtp = await startFaultySmtp()
+  const { opened, open } = createLatch()
+  smtp.become({ data: { until: opened } })
+  const registration = await startRegistration({ SMTP_URL: smtp.url, ...settings })
+  const device = newDevice()
+  await registration.control.member.put(device)
+  await eventually(() => expect(smtp.received).toHaveLength(1))
+  return { ...registration, id: device._id, smtp, open }
+}
+
+const messageIdIn = (mail: string | undefined) => /^Message-ID: (.*)$/im.exec(mail ?? '')?.[1]
+
+/** From the text part, whose encoding leaves it as it is but for soft line ends. */
+const linkInRaw = (mail: string, url: string) => linkIn(mail.replaceAll('=\r\n', '').split('text/html')[0], url)
+
+test(
+  'a killed sidecar’s mail is not sent twice: it waits for a person, who sends it',
+  { timeout: 180_000 },
+  async () => {
+    const { control, settings, sidecar, smtp, id, ...registration } = await holdMail()
+    await sidecar.kill()
+    const successor = await startSidecar(settings)
+    await eventually(
+      async () => expect((await control.admin.get(id)).docstate).toMatchObject({ state: 'new', parked: {} }),
+      { within: 90_000 },
+    )
+    expect(smtp.received).toHaveLength(1)
+
+    const explained = await runCommand(['explain', control.name, id], settings)
+    expect(explained).toMatchObject({ code: 0, stderr: '' })
+    expect(explained.stdout).toContain('It is parked since')
+    expect(explained.stdout).toContain('couchdb-sidecar retry')
+    const status = await runCommand(['status'], settings)
+    expect(status.stdout).toMatch(/device +new +1 +parked/)
+
+    smtp.become({})
+    const retried = await runCommand(['retry', control.name, id], settings)
+    expect(retried).toEqual({ code: 0, stdout: `${id} is back in state new\n`, stderr: '' })
+    await untilState({ control }, id, 'confirming')
+    expect(smtp.received.map(messageIdIn)).toEqual([messageIdIn(smtp.received[0]), messageIdIn(smtp.received[0])])
+    expect(messageIdIn(smtp.received[0])).toMatch(/^<.+@.+>$/)
+    for (const mail of smtp.received) {
+      expect(await typeCode(linkInRaw(mail, successor.url))).toMatchObject({ status: 200, body: { ok: true } })
+    }
+    registration.open()
+  },
+)
+
+test('a sidecar that is told to stop finishes the mail it is about to send', async () => {
+  const { control, sidecar, smtp, id, open } = await holdMail({ SIDECAR_GRACE: '60s' })
+  const stopped = sidecar.stop()
+  expect((await fetch(`${sidecar.url}/_up`)).ok).toBe(true)
+  open()
+  expect(await stopped).toBe(0)
+  expect(await control.admin.get(id)).toMatchObject({ state: 'confirming' })
+  expect(smtp.accepted).toHaveLength(1)
+})
+
+test('a mail that takes longer than the grace period is written down as in doubt, not sent again', async () => {
+  const { control, settings, sidecar, smtp, id } = await holdMail({ SIDECAR_GRACE: '0s' })
+  expect(await sidecar.stop()).toBe(0)
+  const { docstate } = await control.admin.get(id)
+  expect(docstate).toMatchObject({ state: 'new', parked: { reason: expect.stringContaining('stopped') as string } })
+  const successor = await startSidecar(settings)
+  const another = newDevice()
+  smtp.become({})
+  await control.member.put(another)
+  await untilState({ control }, another._id, 'confirming')
+  expect(smtp.received.filter((mail) => mail.includes(another.owner))).toHaveLength(1)
+  expect(smtp.received).toHaveLength(2)
+  expect(await successor.stop()).toBe(0)
+})

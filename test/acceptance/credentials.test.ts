@@ -1,0 +1,77 @@
+/** Devices that make their password themselves, and show the sidecar only its hash. */
+import { pbkdf2Sync, randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { needs } from '../support/couchdb.ts'
+import { askForMail, linksTo, logIn, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
+
+const PASSWORD = 'chosen by the device'
+
+/** As CouchDB keeps a password. */
+function hashed(digest: 'sha1' | 'sha256', iterations: number) {
+  const salt = randomBytes(16).toString('hex')
+  const bytes = digest === 'sha1' ? 20 : 32
+  const derived_key = pbkdf2Sync(PASSWORD, salt, iterations, bytes, digest).toString('hex')
+  const prf = digest === 'sha1' ? {} : { pbkdf2_prf: 'sha256' }
+  return { password_scheme: 'pbkdf2', ...prf, salt, derived_key, iterations }
+}
+
+test('a device brings the hash of its password as CouchDB makes it, and logs in with the password', async () => {
+  needs('pbkdf2 other than sha1')
+  const registration = await startRegistration()
+  const device = newDevice({ credentials: hashed('sha256', 600_000) })
+  const { status, body } = await typeCode(await askForMail(registration, device))
+  expect({ status, body }).toEqual({ status: 200, body: { ok: true, user: expect.any(String) as string } })
+  const active = await untilState(registration, device._id, 'active')
+  expect(active).not.toHaveProperty('credentials')
+  expect(await logIn(body.user!, PASSWORD)).toEqual({ status: 200, roles: [active.owner_role] })
+})
+
+/** Replication is enough: the document of a device that is offline arrives when it is back. */
+const confirm = (link: string, device_id: string, fields = {}) => {
+  const confirm_code = link.split('/').at(-1)
+  return {
+    _id: `c-${device_id}`,
+    type: 'confirm',
+    state: 'clicked',
+    device_id,
+    device_code: '1234',
+    confirm_code,
+    ...fields,
+  }
+}
+
+test('a device confirms by a document of its own, without the page', async () => {
+  const registration = await startRegistration()
+  const { control } = registration
+  const device = newDevice({ credentials: hashed('sha1', 1000) })
+  await control.member.put(confirm(await askForMail(registration, device), device._id))
+  const active = await untilState(registration, device._id, 'active')
+  expect(await logIn(active.user as string, PASSWORD)).toEqual({ status: 200, roles: [active.owner_role] })
+  const used = await untilState(registration, `c-${device._id}`, 'used')
+  expect(used).not.toHaveProperty('confirm_code')
+})
+
+test('the hash may come with the confirming document as well', async () => {
+  const registration = await startRegistration()
+  const { control } = registration
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  await control.member.put(confirm(link, device._id, { credentials: hashed('sha1', 1000) }))
+  const active = await untilState(registration, device._id, 'active')
+  expect(await logIn(active.user as string, PASSWORD)).toMatchObject({ status: 200 })
+  expect(await untilState(registration, `c-${device._id}`, 'used')).not.toHaveProperty('credentials')
+})
+
+test('a device without a password, confirmed past the page that would make one, says so and may ask again', async () => {
+  const registration = await startRegistration()
+  const { control } = registration
+  const device = newDevice({ credentials: { generate: true } })
+  await control.member.put(confirm(await askForMail(registration, device), device._id))
+  const failed = await untilState(registration, device._id, 'error')
+  expect(failed.error).toMatchObject({ code: 'no_credentials' })
+  const { error: _error, docstate: _docstate, ...rest } = failed
+  await control.member.put({ ...rest, _id: device._id, state: 'new' })
+  await untilState(registration, device._id, 'confirming')
+  const { body } = await typeCode(linksTo(registration, device.owner)[1]!)
+  expect(body).toMatchObject({ ok: true, password: expect.any(String) as string })
+})

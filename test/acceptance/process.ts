@@ -1,0 +1,116 @@
+/**
+ * The sidecar as people run it: a process of the compiled program that knows nothing but its settings. What the tests
+ * learn of it, it has written to its output, to CouchDB, or into a mail.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { createInterface } from 'node:readline'
+import { beforeAll, onTestFinished, vi } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { build, program } from './build.ts'
+
+/** As `SIDECAR_PORT`, and so on; nothing else is in the environment. */
+export type Settings = Readonly<Record<string, string>>
+
+export interface LogLine {
+  /** As pino counts: 30 is `info`, 40 `warn`, 50 `error`. */
+  readonly level: number
+  readonly msg: string
+  readonly [field: string]: unknown
+}
+
+export interface SidecarProcess {
+  /** Where its HTTP is. */
+  readonly url: string
+  readonly pid: number
+  /** What it has logged so far. */
+  readonly log: readonly LogLine[]
+  /** All that it has printed so far. */
+  output(): string
+  /** As by `kill -9`. Resolves when it is gone. */
+  kill(): Promise<void>
+  /** SIGTERM. Resolves with the exit code; null if it had to be killed. */
+  stop(): Promise<number | null>
+}
+
+const START_MS = 20_000
+
+// For every file that imports this one: processes take their time, where many run on few cores.
+vi.setConfig({ testTimeout: 90_000 })
+beforeAll(build, 120_000)
+
+/** Starts it, and waits until it is up. It ends with the test. */
+export async function startSidecar(settings: Settings): Promise<SidecarProcess> {
+  const sidecar = await launchSidecar(settings)
+  onTestFinished(() => sidecar.kill())
+  return sidecar
+}
+
+/** As `startSidecar`, for all tests of a file: whoever launches it, ends it. */
+export async function launchSidecar(settings: Settings): Promise<SidecarProcess> {
+  const child = run(['start'], { SIDECAR_PORT: '0', ...settings })
+  const printed: string[] = []
+  const log: LogLine[] = []
+  const gone = once(child, 'close')
+  createInterface({ input: child.stderr! }).on('line', (line) => printed.push(line))
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    printed.push(line)
+    if (line.startsWith('{"level"')) log.push(JSON.parse(line) as LogLine)
+  })
+  const output = () => printed.join('\n')
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    const [code] = (await gone) as [number | null]
+    return code
+  }
+  try {
+    const url = await eventually(() => addressIn(log, child, output), { within: START_MS })
+    await eventually(() => expectUp(url, child, output), { within: START_MS })
+    return {
+      url,
+      pid: child.pid!,
+      log,
+      output,
+      kill: async () => void (await end('SIGKILL')),
+      stop: () => end('SIGTERM'),
+    }
+  } catch (thrown) {
+    await end('SIGKILL')
+    throw thrown
+  }
+}
+
+function addressIn(log: readonly LogLine[], child: ChildProcess, output: () => string): string {
+  const url = log.find(({ msg }) => msg === 'listening')?.url
+  if (typeof url !== 'string') throw new Error(`not listening (exit code ${child.exitCode}): ${output()}`)
+  return url
+}
+
+async function expectUp(url: string, child: ChildProcess, output: () => string): Promise<void> {
+  const answer = await fetch(`${url}/_up`)
+  if (!answer.ok) throw new Error(`not up (exit code ${child.exitCode}): ${await answer.text()}: ${output()}`)
+}
+
+export interface Ended {
+  /** 0 fine, 1 failed, 2 wrong usage or settings. */
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs one command to its end. */
+export async function runCommand(args: readonly string[], settings: Settings = {}): Promise<Ended> {
+  const child = run(args, settings)
+  const ended = once(child, 'close') as Promise<[number | null]>
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout!), text(child.stderr!), ended])
+  return { code, stdout, stderr }
+}
+
+/** In a folder without an `.env` file. */
+const run = (args: readonly string[], settings: Settings): ChildProcess =>
+  spawn(process.execPath, [program, ...args], {
+    cwd: import.meta.dirname,
+    env: { PATH: process.env.PATH, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })

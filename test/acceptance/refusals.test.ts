@@ -1,0 +1,94 @@
+/** What the confirm page says to those who are wrong, curious, late, or machines. */
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { askForMail, newDevice, register, startRegistration, typeCode, untilState } from './registration.ts'
+
+test('after five wrong codes the device is in error and its link dead, also for the right code', async () => {
+  const registration = await startRegistration()
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  for (const wrong of ['0001', '0002', '0003', '0004'])
+    expect(await typeCode(link, wrong)).toMatchObject({ status: 403 })
+  await untilState(registration, device._id, 'confirming')
+  expect(await typeCode(link, '0005')).toMatchObject({ status: 403 })
+  const failed = await untilState(registration, device._id, 'error')
+  expect(failed.error).toMatchObject({ code: 'too_many_attempts' })
+  expect(await typeCode(link)).toMatchObject({ status: 403 })
+  expect((await registration.control.admin.get(device._id)).state).toBe('error')
+})
+
+test('four wrong codes are forgiven', async () => {
+  const registration = await startRegistration()
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  for (const wrong of ['0001', '0002', '0003', '0004']) await typeCode(link, wrong)
+  expect(await typeCode(link)).toMatchObject({ status: 200, body: { ok: true } })
+})
+
+test('a link that was used says so without the password', async () => {
+  const registration = await startRegistration()
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  const first = await typeCode(link)
+  expect(first.body).toMatchObject({ ok: true, password: expect.any(String) as string })
+  expect(await typeCode(link)).toEqual({ status: 200, body: { ok: true, user: first.body.user } })
+  expect(await typeCode(link, '9999')).toMatchObject({ status: 403 })
+})
+
+test('a form that was sent twice at once shows the same password both times', async () => {
+  const registration = await startRegistration()
+  const link = await askForMail(registration, newDevice())
+  const [one, other] = await Promise.all([typeCode(link), typeCode(link)])
+  expect(one.body).toMatchObject({ ok: true, password: expect.any(String) as string })
+  expect(other).toEqual(one)
+})
+
+test('unknown devices and unknown codes get the page of a wrong code, and nothing is written', async () => {
+  const registration = await startRegistration()
+  const { control, sidecar } = registration
+  const active = await register(registration)
+  const waiting = newDevice()
+  const link = await askForMail(registration, waiting)
+  const page = async (url: string, deviceCode: string) => {
+    const body = new URLSearchParams({ device_code: deviceCode })
+    const answer = await fetch(url, { method: 'POST', body, headers: { accept: 'text/html' } })
+    return { status: answer.status, page: await answer.text() }
+  }
+  const wrong = await page(link, '9999')
+  expect(wrong.status).toBe(403)
+
+  const before = await control.revisions()
+  const code = randomBytes(20).toString('base64url')
+  for (const path of [
+    `nobody/${code}`,
+    `nobody/${link.split('/').at(-1)}`,
+    `${active.id}/${code}`,
+    `${waiting._id}/${code}`,
+    `${waiting._id}/x`,
+    `_changes/${code}`,
+    `_design%2Fdocstate/${code}`,
+  ]) {
+    expect({ path, ...(await page(`${sidecar.url}/confirm/${path}`, '1234')) }).toEqual({ path, ...wrong })
+  }
+  expect(await control.revisions()).toEqual(before)
+})
+
+const scans = [
+  ['GET', 200],
+  ['HEAD', 200],
+  ['OPTIONS', 405],
+  ['PUT', 405],
+  ['DELETE', 405],
+] as const
+
+test('a mail scanner that follows the link changes nothing, whatever method it tries', async () => {
+  const registration = await startRegistration()
+  const { control } = registration
+  const link = await askForMail(registration, newDevice())
+  const before = await control.revisions()
+  for (const [method, status] of scans) {
+    expect({ method, status: (await fetch(link, { method })).status }).toEqual({ method, status })
+  }
+  expect(await control.revisions()).toEqual(before)
+  expect(await typeCode(link)).toMatchObject({ status: 200, body: { ok: true } })
+})

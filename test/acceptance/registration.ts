@@ -1,0 +1,104 @@
+/** A running sidecar, its control database and its mail server; and what devices and their owners do with them. */
+import { expect } from 'vitest'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { couchUrl, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startTestSmtp, type TestSmtp } from '../support/smtp.ts'
+import { createControl, urlOf, type Control } from './control.ts'
+import { startSidecar, type Settings, type SidecarProcess } from './process.ts'
+
+export interface Registration {
+  readonly control: Control
+  readonly smtp: TestSmtp
+  readonly sidecar: SidecarProcess
+  /** With which it was started: for another one, and for the commands. */
+  readonly settings: Settings
+}
+
+/** Belongs to the running test. */
+export async function startRegistration(more: Settings = {}): Promise<Registration> {
+  const [control, smtp] = [await createControl(), await startTestSmtp()]
+  const settings = settingsOf(control, { SMTP_URL: smtp.url, ...more })
+  return { control, smtp, settings, sidecar: await startSidecar(settings) }
+}
+
+export const settingsOf = (control: Control, more: Settings = {}): Settings => ({
+  COUCHDB_URL: couchUrl(),
+  SIDECAR_CONTROL_DB: control.name,
+  ...more,
+})
+
+export interface NewDevice {
+  readonly _id: string
+  readonly owner: string
+  readonly [field: string]: unknown
+}
+
+/** As a client writes it that shows the code 1234. */
+export const newDevice = (fields: Record<string, unknown> = {}): NewDevice => ({
+  _id: uniqueName('device'),
+  type: 'device',
+  state: 'new',
+  owner: `${uniqueName('owner')}@example.com`,
+  device_code: '1234',
+  name: 'phone',
+  ...fields,
+})
+
+/** Resolves with the document once it is in the state. */
+export const untilState = (
+  { control }: Pick<Registration, 'control'>,
+  id: string,
+  state: string,
+  within = 20_000,
+): Promise<StoredDoc> =>
+  eventually(
+    async () => {
+      const doc = await control.admin.get(id)
+      expect(doc).toMatchObject({ state })
+      return doc
+    },
+    { within },
+  )
+
+/** Writes the device and waits until its owner has been mailed; resolves with the link in the mail. */
+export async function askForMail(registration: Registration, device: NewDevice): Promise<string> {
+  await registration.control.member.put(device)
+  await untilState(registration, device._id, 'confirming')
+  return linksTo(registration, device.owner).at(-1)!
+}
+
+/** The links in the mails that an address has got, on the sidecar that runs now. */
+export const linksTo = ({ smtp, sidecar }: Pick<Registration, 'smtp' | 'sidecar'>, address: string): string[] =>
+  smtp.accepted.filter(({ envelope }) => envelope.to.includes(address)).map(({ text }) => linkIn(text, sidecar.url))
+
+/** The one link in a text, moved to where the sidecar is now: it may have been another port. */
+export function linkIn(text: string | undefined, sidecarUrl: string): string {
+  const found = text?.match(/http\S+/g) ?? []
+  expect(found, text).toHaveLength(1)
+  return new URL(new URL(found[0]!).pathname, sidecarUrl).href
+}
+
+/** What the form behind a link does, for a program. */
+export async function typeCode(link: string, deviceCode = '1234') {
+  const headers = { accept: 'application/json' }
+  const answer = await fetch(link, { method: 'POST', headers, body: new URLSearchParams({ device_code: deviceCode }) })
+  return { status: answer.status, body: (await answer.json()) as Record<string, string> }
+}
+
+/** Registers a device whose credentials the page makes; resolves with them. */
+export async function register(registration: Registration, device: NewDevice = newDevice()) {
+  const { body } = await typeCode(await askForMail(registration, device))
+  return { id: device._id, owner: device.owner, user: body.user!, password: body.password! }
+}
+
+/** `POST /_session`: resolves with the status and, if it is 200, the roles. */
+export async function logIn(name: string, password: string): Promise<{ status: number; roles?: string[] }> {
+  const answer = await fetch(`${new URL(urlOf()).origin}/_session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name, password }),
+  })
+  const { roles } = (await answer.json()) as { roles?: string[] }
+  return { status: answer.status, ...(roles && { roles }) }
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { createTestCouch, needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { urlOf } from './control.ts'
+import { logIn, newDevice, register, startRegistration, untilState, type Registration } from './registration.ts'
+
+/** The control database as a device sees it that was let in. */
+async function asDevice({ control }: Registration, { user, password }: { user: string; password: string }) {
+  await control.admit(user)
+  return createTestCouch({ url: urlOf(user, password) }).db(control.name)
+}
+
+test('a device revokes itself: its user is gone, and the other devices of its owner go on', async () => {
+  needs('pbkdf2 other than sha1')
+  const registration = await startRegistration()
+  const [lost, kept] = [newDevice(), newDevice({ owner: 'keeper@example.com' })]
+  const [one, other] = [
+    await register(registration, { ...lost, owner: kept.owner }),
+    await register(registration, kept),
+  ]
+  const database = await asDevice(registration, one)
+  await database.put({ ...(await database.get(one.id)), state: 'revoked' })
+  await eventually(async () => expect(await logIn(one.user, one.password)).toEqual({ status: 401 }))
+  expect(await createTestCouch().db('_users').find(`org.couchdb.user:${one.user}`)).toBeUndefined()
+  expect(await logIn(other.user, other.password)).toMatchObject({ status: 200 })
+  await untilState(registration, other.id, 'active')
+  expect(await untilState(registration, one.id, 'revoked')).toMatchObject({ user: one.user })
+})
+
+test('a device of the same owner may revoke it too', async () => {
+  needs('pbkdf2 other than sha1')
+  const registration = await startRegistration()
+  const one = await register(registration)
+  const other = await register(registration, newDevice({ owner: one.owner }))
+  const database = await asDevice(registration, other)
+  await database.put({ ...(await database.get(one.id)), state: 'revoked' })
+  await eventually(async () => expect(await logIn(one.user, one.password)).toEqual({ status: 401 }))
+})
+
+test('nobody else may revoke it: neither another owner’s device nor whoever may write there', async () => {
+  needs('pbkdf2 other than sha1')
+  const registration = await startRegistration()
+  const { control } = registration
+  const [one, stranger] = [await register(registration), await register(registration)]
+  const revoked = { ...(await control.admin.get(one.id)), state: 'revoked' }
+  for (const database of [await asDevice(registration, stranger), control.member]) {
+    await expect(database.put(revoked)).rejects.toMatchObject({
+      code: 'forbidden',
+      reason: expect.stringContaining('by its owner') as string,
+    })
+  }
+  expect(await logIn(one.user, one.password)).toMatchObject({ status: 200 })
+})
