@@ -46,7 +46,7 @@ export async function compileDdocs({ folder, machines, target = 'es2017' }: Comp
       name,
       sources.map((source) => contentOf(source, modules.get(source.file))),
     )
-    const ddoc = machines && name === 'docstate' ? { ...doc, machines } : doc
+    const ddoc = machines && name === 'docstate' ? withMachines(doc, machines) : doc
     const functions = sources.flatMap(({ path, file }): TriedFunction[] => {
       const module = modules.get(file)
       return module && isFunction(module) ? [{ path: fieldPath(path), file: module.file, fn: module.value }] : []

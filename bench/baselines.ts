@@ -1,0 +1,47 @@
+import nano from 'nano'
+import type { Couch } from '../sidecar/couch/client.ts'
+import type { Database } from '../sidecar/couch/database.ts'
+import type { BulkRow, StoredDoc } from '../sidecar/couch/documents.ts'
+
+/** Reads every document that waits, as a feed gives them. */
+async function readAll(couch: Couch, { name }: Database): Promise<StoredDoc[]> {
+  const query = { include_docs: true }
+  const { results } = await couch.request<{ results: { doc: StoredDoc }[] }>({ db: name, path: '_changes', query })
+  return results.map(({ doc }) => doc).filter((doc) => doc.type === 'order')
+}
+
+/**
+ * What this server can do at best: read with documents, then write all of them back with `_bulk_docs` of 1,000, one
+ * after the other; once, as a safe handler writes, or twice, as an unsafe one.
+ */
+export async function runLimit(couch: Couch, database: Database, writes: 1 | 2): Promise<void> {
+  const docs = await readAll(couch, database)
+  for (let round = 1; round <= writes; round++) {
+    for (let from = 0; from < docs.length; from += 1000) {
+      const batch = docs.slice(from, from + 1000)
+      const state = round === writes ? 'invoiced' : 'paid'
+      const next = batch.map((doc) => ({ ...doc, state, round }))
+      const rows = await database.bulk(next.map((doc) => JSON.stringify(doc)))
+      rows.forEach((row, i) => (docs[from + i] = { ...next[i]!, _rev: revOf(row) }))
+    }
+  }
+}
+
+/** What people write: read the feed, then for each document a claim by PUT and a save by PUT, 16 at a time. */
+export async function runLoop(couch: Couch, url: string, { name }: Database): Promise<void> {
+  const docs = await readAll(couch, couch.db(name))
+  const db = nano(url).use<Record<string, unknown>>(name)
+  let next = 0
+  const worker = async () => {
+    for (let doc = docs[next++]; doc; doc = docs[next++]) {
+      const claimed = await db.insert({ ...doc, claimed_by: 'loop' })
+      await db.insert({ ...doc, _rev: claimed.rev, state: 'invoiced' })
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, worker))
+}
+
+function revOf(row: BulkRow): string {
+  if (row.rev === undefined) throw new Error(`${row.id}: ${row.error}: ${row.reason}`)
+  return row.rev
+}

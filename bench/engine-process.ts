@@ -1,0 +1,38 @@
+/**
+ * One engine in a process of its own, with an empty handler; tells its parent when all documents are saved. Forked by
+ * `engine.ts` with the job as its argument.
+ */
+import pino from 'pino'
+import { systemClock } from '../sidecar/core/clock.ts'
+import { createCouch } from '../sidecar/couch/client.ts'
+import { createControl } from '../sidecar/docstate/control.ts'
+import { createEngine } from '../sidecar/docstate/engine.ts'
+import type { EngineJob } from './engine.ts'
+
+const { url, name, mode, count, machines } = JSON.parse(process.argv[2]!) as EngineJob
+const couch = createCouch({ url })
+const control = createControl(machines)
+let ran = 0
+control[mode]('order', 'paid', async (doc) => {
+  ran += 1
+  return { ...doc, state: 'invoiced' }
+})
+const engine = createEngine({
+  database: couch.db(name),
+  table: control,
+  mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in a bench')) }) },
+  worker: 'bench',
+  clock: systemClock,
+  random: Math.random,
+  log: pino({ level: 'warn' }),
+})
+const stopping = new AbortController()
+const began = performance.now()
+const running = engine.run(stopping.signal)
+while (ran < count || engine.health().inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+const seconds = (performance.now() - began) / 1000
+stopping.abort(new Error('done'))
+await running
+await couch.close()
+process.send!({ seconds, ran, peakBytes: process.resourceUsage().maxRSS * 1024 })
+process.disconnect()

@@ -1,0 +1,127 @@
+/**
+ * `npm run bench`: what the sidecar does beside what the same CouchDB can do at best, and beside the loop that people
+ * write, in one run, several rounds in turn, medians. On the server at `COUCHDB_URL`, or one started from the binary
+ * at `COUCHDB_BIN`. Writes its figures to `bench/results/`.
+ */
+import { createCouch } from '../sidecar/couch/client.ts'
+import type { Machines } from '../ddocs/machine.ts'
+import { findCouchBinary, startCouchBinary } from '../test/support/couchdb-binary.ts'
+import { runLimit, runLoop } from './baselines.ts'
+import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
+import { runEngine } from './engine.ts'
+import { median } from './figures.ts'
+import { measureLatency } from './latency.ts'
+import { measureIdle, measurePeakMemory } from './quiet.ts'
+import { createReport, formatReport, saveReport, type Line } from './report.ts'
+
+const COUNT = Number(process.env.BENCH_DOCS ?? 20_000)
+const WAITING = Number(process.env.BENCH_WAITING ?? 100_000)
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
+
+const server = process.env.COUCHDB_URL ? undefined : await startCouchBinary(findCouchBinary() ?? missing())
+const url = process.env.COUCHDB_URL ?? server!.url
+const couch = createCouch({ url })
+const lines: Line[] = []
+
+try {
+  for (const guarded of [false, true]) lines.push(...(await throughput(guarded)))
+  lines.push(...(await latency()), await memory(), await idle())
+  const report = await createReport(couch, lines)
+  console.log(`\n${formatReport(report)}`)
+  console.log(await saveReport(report, 'bench/results'))
+} finally {
+  await couch.close()
+  await server?.stop()
+}
+
+/** `guarded`: with machines, so that CouchDB runs `validate_doc_update` for every write of everybody. */
+async function throughput(guarded: boolean): Promise<Line[]> {
+  const machinesOf = (mode: 'safe' | 'unsafe') => (guarded ? orderMachines(mode) : {})
+  const runs: Record<string, number[]> = {}
+  const time = async (
+    name: string,
+    machines: Machines,
+    work: (db: ReturnType<typeof couch.db>) => Promise<number | void>,
+  ) => {
+    const database = await fillDatabase(couch, COUNT, machines)
+    const began = performance.now()
+    const seconds = (await work(database)) ?? (performance.now() - began) / 1000
+    ;(runs[name] ??= []).push(COUNT / seconds)
+    progress(`${guarded ? 'guarded' : 'plain'}: ${name}: ${Math.round(COUNT / seconds)}/s`)
+    await dropDatabase(couch, database)
+  }
+  const engine = (mode: 'safe' | 'unsafe') =>
+    time(mode, machinesOf(mode), async ({ name }) => {
+      const { seconds } = await runEngine({ url, name, mode, count: COUNT, machines: machinesOf(mode) })
+      return seconds
+    })
+  for (let round = 0; round < ROUNDS; round++) {
+    await time('limit1', machinesOf('safe'), (db) => runLimit(couch, db, 1))
+    await engine('safe')
+    await time('limit2', machinesOf('unsafe'), (db) => runLimit(couch, db, 2))
+    await engine('unsafe')
+    await time('loop', machinesOf('unsafe'), (db) => runLoop(couch, url, db))
+  }
+  const rate = (name: string) => median(runs[name]!)
+  const [limit1, safe, limit2, unsafe, loop] = ['limit1', 'safe', 'limit2', 'unsafe', 'loop'].map(rate) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  const where = guarded ? 'with a machine (CouchDB checks every write)' : 'without a machine'
+  const perSecond = (value: number) => `${Math.round(value)} documents/s`
+  const ratio = (value: number, target: number) => ({
+    figure: value.toFixed(2),
+    target: `≥ ${target}`,
+    met: value >= target,
+  })
+  return [
+    { what: `${COUNT} documents ${where}: limit, one write`, figure: perSecond(limit1) },
+    { what: `${where}: safe handler`, figure: perSecond(safe) },
+    { what: `${where}: limit, two writes`, figure: perSecond(limit2) },
+    { what: `${where}: unsafe handler`, figure: perSecond(unsafe) },
+    { what: `${where}: plain nano loop (claim PUT, save PUT, 16 at a time)`, figure: perSecond(loop) },
+    { what: `${where}: safe / limit`, ...ratio(safe / limit1, 0.6) },
+    { what: `${where}: unsafe / limit`, ...ratio(unsafe / limit2, 0.6) },
+    { what: `${where}: unsafe / loop`, ...ratio(unsafe / loop, 8) },
+    { what: `${where}: limit / loop (what no handler can exceed)`, figure: (limit2 / loop).toFixed(2) },
+  ]
+}
+
+async function latency(): Promise<Line[]> {
+  const { feed, handler } = await measureLatency(couch, 500, 10)
+  const ms = ({ median, p99 }: typeof feed) => `median ${median.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`
+  const factor = handler.median / feed.median
+  return [
+    { what: 'write to row, bare continuous feed', figure: ms(feed) },
+    { what: 'write to start of a safe handler', figure: ms(handler) },
+    { what: 'handler / bare feed, medians', figure: factor.toFixed(2), target: '≤ 2', met: factor <= 2 },
+  ]
+}
+
+async function memory(): Promise<Line> {
+  const bytes = await measurePeakMemory(couch, url, WAITING, 30)
+  const mb = bytes / 1e6
+  return {
+    what: `peak memory, ${WAITING} documents waiting`,
+    figure: `${mb.toFixed(0)} MB`,
+    target: '≤ 200 MB',
+    met: mb <= 200,
+  }
+}
+
+async function idle(): Promise<Line> {
+  const { writes, requests } = await measureIdle(couch, url, 60)
+  const figure = `${writes} writes, ${requests} requests that could write`
+  return { what: 'an idle minute', figure, target: 'none', met: writes === 0 && requests === 0 }
+}
+
+function progress(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+function missing(): never {
+  throw new Error('the bench needs a CouchDB: set COUCHDB_URL, or COUCHDB_BIN to its binary')
+}
