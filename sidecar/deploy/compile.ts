@@ -58,6 +58,12 @@ export async function compileDdocs({ folder, machines, target = 'es2017' }: Comp
   return docs
 }
 
+/** Where nothing is declared there is nothing to guard, and CouchDB need not ask a function at every write. */
+function withMachines(doc: Doc, machines: Machines): Doc {
+  const { validate_doc_update: guard, ...rest } = doc
+  return { ...rest, machines, ...(Object.keys(machines).length > 0 && { validate_doc_update: guard }) }
+}
+
 function contentOf({ path, file }: { path: string; file: string }, module: Evaluated | undefined): Content {
   if (!module) return { kind: 'copy', path, file }
   if (isFunction(module)) return { kind: 'text', path: fieldPath(path), text: module.expression }

@@ -58,6 +58,13 @@ describe('a design document', () => {
     const machines = { order: { paid: { mode: 'safe', create: 'client' } } } as const
     const [doc] = await compileDdocs({ folder: ddocsFolder('docstate'), machines })
     expect(doc).toMatchObject({ _id: '_design/docstate', machines })
+    expect(doc).toHaveProperty('validate_doc_update')
+  })
+
+  test('has no guard where nothing is declared, so that writes do not pay for it', async () => {
+    const [doc] = await compileDdocs({ folder: ddocsFolder('docstate'), machines: {} })
+    expect(doc).toHaveProperty('views.by_state.map')
+    expect(doc).not.toHaveProperty('validate_doc_update')
   })
 
   test('leaves nothing in the folder for temporary files', async () => {
