@@ -14,10 +14,10 @@ type Next<M extends Machines, T extends keyof M, S> = string extends keyof M
     : never
 
 /** A handler as it is written: gets a document of its type and state, returns the next one or nothing. */
-export type TypedHandler<M extends Machines, T extends keyof M, S, D extends Doc> = (
+export type TypedHandler<M extends Machines, T extends keyof M, S, D extends object> = (
   doc: D & StoredDoc & { readonly type: T; readonly state: S },
   ctx: Context,
-) => Promise<(Doc & { readonly state: Next<M, T, S> }) | void>
+) => Promise<(object & { readonly state: Next<M, T, S> }) | void>
 
 /**
  * Where handlers are registered, by `doc.type` and `doc.state`.
@@ -35,13 +35,13 @@ export type TypedHandler<M extends Machines, T extends keyof M, S, D extends Doc
  * })
  */
 export interface Control<M extends Machines = Machines> {
-  safe<T extends keyof M & string, S extends StateOf<M, T, 'safe'>, D extends Doc = Doc>(
+  safe<T extends keyof M & string, S extends StateOf<M, T, 'safe'>, D extends object = Doc>(
     type: T,
     state: S,
     handler: TypedHandler<M, T, S, D>,
     options?: Omit<HandlerOptions, 'onLost'>,
   ): void
-  unsafe<T extends keyof M & string, S extends StateOf<M, T, 'unsafe'>, D extends Doc = Doc>(
+  unsafe<T extends keyof M & string, S extends StateOf<M, T, 'unsafe'>, D extends object = Doc>(
     type: T,
     state: S,
     handler: TypedHandler<M, T, S, D>,

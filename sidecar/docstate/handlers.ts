@@ -36,7 +36,7 @@ export interface LoadedHandlers {
 }
 
 /** Runs the registration of a module. Throws `ConfigError` for a handler that its machines do not know. */
-export function collectHandlers({ machines, register }: HandlersModule): LoadedHandlers {
+export function collectHandlers<M extends Machines>({ machines, register }: HandlersModule<M>): LoadedHandlers {
   const control = createControl(machines)
   register(control)
   return control

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { defineHandlers, defineMachines, Reject } from '../../sidecar/index.ts'
+import { collectHandlers } from '../../sidecar/docstate/handlers.ts'
+
+interface Order {
+  email?: string
+  total: number
+}
+
+const machines = defineMachines({
+  order: {
+    paid: { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar', cancelled: 'client' } },
+    invoiced: { mode: 'safe', next: { sent: 'sidecar' } },
+    sent: {},
+    cancelled: {},
+  },
+})
+
+// Each of these is checked by the compiler (npm run types); here they are only collected.
+const typed = defineHandlers(machines, (control) => {
+  control.unsafe('order', 'paid', async (order: Order, ctx) => {
+    if (!order.email) throw new Reject('no_address', 'an order needs an address')
+    await ctx.mail.send({ to: order.email, subject: 'x', text: String(order.total) })
+    return { ...order, state: 'invoiced' }
+  })
+  control.safe('order', 'invoiced', async (order) => ({ ...order, state: 'sent', by: order._id }))
+})
+
+test('handlers of a declared machine are typed by it', () => {
+  expect(collectHandlers(typed).registrations.map(({ state, mode }) => [state, mode])).toEqual([
+    ['paid', 'unsafe'],
+    ['invoiced', 'safe'],
+  ])
+})
+
+test('what the table does not allow does not compile, and is refused at run time too', () => {
+  const wrong = defineHandlers(machines, (control) => {
+    // @ts-expect-error a paid order is not sent yet
+    control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'sent' }))
+    // @ts-expect-error only a client cancels an order
+    control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'cancelled' }))
+    // @ts-expect-error the table says unsafe
+    control.safe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }))
+    // @ts-expect-error nothing handles a sent order
+    control.safe('order', 'sent', async () => undefined)
+    // @ts-expect-error there is no such type
+    control.safe('bill', 'paid', async () => undefined)
+  })
+  expect(() => collectHandlers(wrong)).toThrow(/two handlers|declares/)
+})
+
+test('without machines any type and state will do', () => {
+  const free = defineHandlers((control) => {
+    control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))
+  })
+  expect(collectHandlers(free).registrations).toHaveLength(1)
+})
