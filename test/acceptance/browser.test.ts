@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { openBrowser } from '../support/browser.ts'
-import { createTestCouch, couchUrl, needs } from '../support/couchdb.ts'
-import { allDocs } from './control.ts'
+import { needs } from '../support/couchdb.ts'
 import { linksTo, logIn, newDevice, startRegistration, untilState } from './registration.ts'
 
 const phone = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true, javaScriptEnabled: false }
@@ -33,7 +32,7 @@ test('a device registers: one mail, a link, the code that it shows, and a user o
   expect(smtp.accepted).toHaveLength(1)
 
   const code = link.split('/').at(-1)!
-  const written = JSON.stringify(await allDocs(createTestCouch({ url: couchUrl() }), control.name))
+  const written = JSON.stringify(await control.documents())
   expect(written).toContain(device._id)
   expect(written).not.toContain(code)
   expect(written).not.toContain(password)

@@ -23,9 +23,17 @@ export async function build(): Promise<void> {
   if (await isFresh()) return
   const release = await lock(join(tmpdir(), `couchdb-sidecar-${createHash('md5').update(root).digest('hex')}`))
   try {
-    if (!(await isFresh())) await promisify(execFile)('npm', ['run', 'build'], { cwd: root })
+    if (!(await isFresh())) await compile()
   } finally {
     await release()
+  }
+}
+
+async function compile(): Promise<void> {
+  try {
+    await promisify(execFile)('npm', ['run', 'build'], { cwd: root })
+  } catch (thrown) {
+    throw new Error(`npm run build: ${(thrown as { stdout?: string }).stdout}`, { cause: thrown })
   }
 }
 

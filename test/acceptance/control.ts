@@ -14,7 +14,9 @@ export interface Control {
   readonly member: Database
   /** Lets a user in as well. */
   admit(user: string): Promise<void>
-  /** Every document with its revision: what is the same twice has not been written to meanwhile. */
+  /** Every document, design documents too. */
+  documents(): Promise<StoredDoc[]>
+  /** All of them with their revisions: what is the same twice has not been written to meanwhile. */
   revisions(): Promise<string[]>
   /** Removes the database, and every user that this test has caused to be. */
   close(): Promise<void>
@@ -44,25 +46,26 @@ export async function openControl(): Promise<Control> {
   await createUser(server.db('_users'), memberName)
   const member = createCouch({ url: urlOf(memberName) })
 
+  async function documents(): Promise<StoredDoc[]> {
+    const query = { include_docs: true }
+    const { rows } = await server.request<ViewResult>({ db: name, path: '_all_docs', query })
+    return rows.flatMap(({ doc }) => (doc ? [doc] : []))
+  }
+
   return {
     name,
     admin,
     member: member.db(name),
     admit,
-    revisions: async () => (await allDocs(server, name)).map(({ _id, _rev }) => `${_id} ${_rev}`).sort(),
+    documents,
+    revisions: async () => (await documents()).map(({ _id, _rev }) => `${_id} ${_rev}`),
     async close() {
-      const devices = (await allDocs(server, name)).filter(({ type }) => type === 'device')
+      const devices = (await documents()).filter(({ type }) => type === 'device')
       await removeUsers(server, [memberName, ...devices.map(({ _id }) => userNameOf(_id))])
       await deleteDb(name)
       await Promise.all([member.close(), server.close()])
     },
   }
-}
-
-/** Every document, design documents too. */
-export async function allDocs(server: Couch, db: string): Promise<StoredDoc[]> {
-  const { rows } = await server.request<ViewResult>({ db, path: '_all_docs', query: { include_docs: true } })
-  return rows.flatMap(({ doc }) => (doc ? [doc] : []))
 }
 
 const PASSWORD = 'secret'

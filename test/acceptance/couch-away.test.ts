@@ -1,6 +1,5 @@
 /** CouchDB goes away at each step of a registration, and comes back. */
-import { expect, onTestFinished, test } from 'vitest'
-import { createTestCouch } from '../support/couchdb.ts'
+import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import {
   cut,
@@ -11,44 +10,95 @@ import {
   type FaultyProxy,
 } from '../support/faulty-proxy.ts'
 import type { SeenRequest } from '../support/proxy-exchange.ts'
-import {
-  linksTo,
-  newDevice,
-  register,
-  startRegistration,
-  typeCode,
-  untilState,
-  type Registration,
-} from './registration.ts'
+import { linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
+import type { NewDevice, Registration } from './registration.ts'
 
-/** What the sidecar writes for one device: claim, ledger, code, outcome; confirmation, device; user, device. */
-const WRITES = 8
+/** What the sidecar writes for one device, in this order as long as nothing goes wrong. */
+const writes = [
+  'the claim',
+  'the count of mails',
+  'the hash of the code',
+  'that the mail is sent',
+  'the confirmation',
+  'that the device is confirmed',
+  'the user',
+  // The last two in either order, or together.
+  'that the code is used',
+  'that the device is active',
+]
 
 const isWrite = ({ method, path }: SeenRequest): boolean =>
   (method === 'PUT' || method === 'POST') && !path.includes('/_local/') && !path.endsWith('/_all_docs')
 
-/** From the write with this number on, the next `count` requests meet the fault. */
-function faultAt(proxy: FaultyProxy, write: number, fault: Fault, count = 1): void {
-  let writes = 0
-  let left = count
-  proxy.plan((request) => {
-    if (isWrite(request)) writes += 1
-    return writes >= write && left-- > 0 ? fault : undefined
-  })
+/** What becomes of the request, and of how many after it. */
+interface Trouble {
+  readonly fault: Fault
+  readonly requests: number
 }
 
-/** A person does not give up: the page says that it may be tried again. */
-async function registerAnyway(registration: Registration) {
-  const device = newDevice()
-  await registration.control.member.put(device)
-  await eventually(() => expect(linksTo(registration, device.owner)).toHaveLength(1), { within: 40_000 })
-  const body = await eventually(
-    async () => {
-      const answer = await typeCode(linksTo(registration, device.owner)[0]!)
-      expect(answer.body).toMatchObject({ ok: true })
-      return answer.body
-    },
-    { within: 60_000 },
-  )
-  return { id: device._id, owner: device.owner, password: body.password }
+/** From the write with this number on. The answer tells whether it came to that. */
+function plan(proxy: FaultyProxy, write: number, { fault, requests }: Trouble): () => boolean {
+  let written = 0
+  let left = requests
+  proxy.plan((request) => {
+    if (isWrite(request)) written += 1
+    return written > write && left-- > 0 ? fault : undefined
+  })
+  return () => left < requests
 }
+
+/** Down until the sidecar has noticed. */
+const vanish =
+  (proxy: FaultyProxy, { sidecar }: Registration): Fault =>
+  async (exchange) => {
+    exchange.cut()
+    await proxy.down()
+    await eventually(async () => expect((await fetch(`${sidecar.url}/_up`)).status).toBe(503))
+    await proxy.up()
+  }
+
+const troubles: Record<string, (proxy: FaultyProxy, registration: Registration) => Trouble> = {
+  'does not arrive': () => ({ fault: cut, requests: 1 }),
+  'is done, but not answered': () => ({ fault: cutAfterUpstream, requests: 1 }),
+  'and the next four requests are answered with 500': () => ({ fault: refuse(500), requests: 5 }),
+  'finds CouchDB gone for a while': (...world) => ({ fault: vanish(...world), requests: 1 }),
+}
+
+/** A person does not give up: the page says that one may try again. Resolves with the password. */
+async function registerAnyway(registration: Registration, device: NewDevice): Promise<string | undefined> {
+  await registration.control.member.put(device)
+  await untilState(registration, device._id, 'confirming', 60_000)
+  const [link] = linksTo(registration, device.owner)
+  const click = async () => {
+    const { body } = await typeCode(link!)
+    expect(body).toMatchObject({ ok: true })
+    return body.password
+  }
+  return eventually(click, { within: 60_000 })
+}
+
+test.each(Object.keys(troubles))(
+  'a write that %s delays a registration, and nothing is lost or done twice',
+  { timeout: 300_000 },
+  async (name) => {
+    const proxy = await startFaultyProxy()
+    const registration = await startRegistration({ COUCHDB_URL: proxy.url })
+    const { control, smtp } = registration
+    const devices = writes.map(() => newDevice())
+    let met = 0
+    for (const [step, device] of devices.entries()) {
+      const isMet = plan(proxy, step, troubles[name]!(proxy, registration))
+      expect(await registerAnyway(registration, device), writes[step]).toEqual(expect.any(String))
+      if (isMet()) met += 1
+    }
+    expect(met).toBeGreaterThanOrEqual(writes.length - 1)
+
+    const mailed = smtp.accepted.flatMap(({ envelope }) => envelope.to)
+    expect(mailed).toEqual(devices.map(({ owner }) => owner))
+    await eventually(async () => {
+      const states = (await control.documents()).map(({ state }) => state)
+      expect(states.filter((state) => state === 'active')).toHaveLength(devices.length)
+      expect(states.filter((state) => state === 'used')).toHaveLength(devices.length)
+    })
+  },
+)

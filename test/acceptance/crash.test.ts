@@ -9,13 +9,13 @@ import { linkIn, newDevice, startRegistration, typeCode, untilState } from './re
 /** A registration whose mail is held by the mail server, until the latch opens. */
 async function holdMail(settings = {}) {
   const smtp = await startFaultySmtp()
-  const { opened, open } = createLatch()
-  smtp.become({ data: { until: opened } })
+  const latch = createLatch()
+  smtp.become({ data: { until: latch.opened } })
   const registration = await startRegistration({ SMTP_URL: smtp.url, ...settings })
   const device = newDevice()
   await registration.control.member.put(device)
   await eventually(() => expect(smtp.received).toHaveLength(1))
-  return { ...registration, id: device._id, smtp, open }
+  return { ...registration, id: device._id, smtp, open: () => latch.open() }
 }
 
 const messageIdIn = (mail: string | undefined) => /^Message-ID: (.*)$/im.exec(mail ?? '')?.[1]

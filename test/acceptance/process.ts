@@ -64,9 +64,12 @@ export async function launchSidecar(settings: Settings): Promise<SidecarProcess>
     const [code] = (await gone) as [number | null]
     return code
   }
+  const tooEarly = gone.then(() => {
+    throw new Error(`it ended instead of being up: ${output()}`)
+  })
   try {
-    const url = await eventually(() => addressIn(log, child, output), { within: START_MS })
-    await eventually(() => expectUp(url, child, output), { within: START_MS })
+    const url = await Promise.race([eventually(() => addressIn(log), { within: START_MS }), tooEarly])
+    await Promise.race([eventually(() => expectUp(url), { within: START_MS }), tooEarly])
     return {
       url,
       pid: child.pid!,
@@ -78,18 +81,20 @@ export async function launchSidecar(settings: Settings): Promise<SidecarProcess>
   } catch (thrown) {
     await end('SIGKILL')
     throw thrown
+  } finally {
+    tooEarly.catch(() => undefined) // from here on it may end
   }
 }
 
-function addressIn(log: readonly LogLine[], child: ChildProcess, output: () => string): string {
+function addressIn(log: readonly LogLine[]): string {
   const url = log.find(({ msg }) => msg === 'listening')?.url
-  if (typeof url !== 'string') throw new Error(`not listening (exit code ${child.exitCode}): ${output()}`)
+  if (typeof url !== 'string') throw new Error('it does not say where it listens')
   return url
 }
 
-async function expectUp(url: string, child: ChildProcess, output: () => string): Promise<void> {
+async function expectUp(url: string): Promise<void> {
   const answer = await fetch(`${url}/_up`)
-  if (!answer.ok) throw new Error(`not up (exit code ${child.exitCode}): ${await answer.text()}: ${output()}`)
+  if (!answer.ok) throw new Error(`it is not up: ${await answer.text()}`)
 }
 
 export interface Ended {

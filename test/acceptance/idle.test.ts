@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { register, startRegistration } from './registration.ts'
+
+/** Longer than any timer of the sidecar that may write. */
+const QUIET_MS = 6_000
+
+/** Reading many documents at once is a POST too. */
+const isChange = ({ method, path }: SeenRequest): boolean =>
+  !['GET', 'HEAD'].includes(method) && !path.endsWith('/_all_docs')
+
+test('when there is nothing to do, nothing is written', async () => {
+  const proxy = await startFaultyProxy()
+  const registration = await startRegistration({ COUCHDB_URL: proxy.url })
+  await register(registration)
+  let changes: SeenRequest[] = []
+  let quietSince = performance.now()
+  let revisions: string[] = []
+  await eventually(
+    async () => {
+      const now = proxy.requests.filter(isChange)
+      if (now.length > changes.length || revisions.length === 0) {
+        changes = now
+        quietSince = performance.now()
+        revisions = await registration.control.revisions()
+      }
+      expect(performance.now() - quietSince, changes.at(-1)?.path).toBeGreaterThan(QUIET_MS)
+    },
+    { within: 60_000 },
+  )
+  expect(changes.length).toBeGreaterThan(0)
+  expect(await registration.control.revisions()).toEqual(revisions)
+})
