@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { tsImport } from 'tsx/esm/api'
 import { ConfigError, failureOf } from './core/errors.ts'
-import { collectHandlers, type HandlersModule, type LoadedHandlers } from './docstate/handlers.ts'
+import { collectHandlers, joinHandlers, type HandlersModule, type LoadedHandlers } from './docstate/handlers.ts'
 
 /**
  * Loads the modules of `SIDECAR_HANDLERS`, TypeScript or JavaScript, and puts their tables together.
@@ -22,14 +22,8 @@ export async function loadHandlers(paths: readonly string[]): Promise<LoadedHand
       faults.push(...reasons.map((reason) => `SIDECAR_HANDLERS: ${path}: ${reason}`))
     }
   }
-  const types = loaded.flatMap(({ machines }) => Object.keys(machines))
-  const twice = types.filter((type, index) => types.indexOf(type) !== index)
-  faults.push(...twice.map((type) => `SIDECAR_HANDLERS: two modules declare a machine for ${type}: expected one`))
   if (faults.length > 0) throw new ConfigError(faults)
-  return {
-    machines: Object.assign({}, ...loaded.map(({ machines }) => machines)) as LoadedHandlers['machines'],
-    registrations: loaded.flatMap(({ registrations }) => registrations),
-  }
+  return joinHandlers(loaded)
 }
 
 async function importModule(path: string): Promise<HandlersModule> {

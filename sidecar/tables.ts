@@ -6,7 +6,7 @@ import { registerDevices } from './devices/register.ts'
 import { createDeviceUsers } from './devices/users.ts'
 import type { DispatchTable } from './docstate/assess.ts'
 import { createControl } from './docstate/control.ts'
-import type { LoadedHandlers } from './docstate/handlers.ts'
+import { joinHandlers, type LoadedHandlers } from './docstate/handlers.ts'
 import type { Templates } from './mail/templates.ts'
 
 /** What is handled where. */
@@ -32,11 +32,5 @@ export function createTables({ config, handlers, couch, templates, clock, public
   const { confirmExpiryMs, mailsPerOwner } = config
   const users = createDeviceUsers(couch.db('_users'))
   registerDevices(control, { templates, clock, publicUrl, confirmExpiryMs, mailsPerOwner, users })
-  return {
-    control: {
-      machines: { ...handlers.machines, ...control.machines },
-      registrations: [...handlers.registrations, ...control.registrations],
-    },
-    docstate: handlers,
-  }
+  return { control: joinHandlers([handlers, control]), docstate: handlers }
 }

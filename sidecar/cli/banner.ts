@@ -8,7 +8,7 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
   const lines = [
     `couchdb-sidecar ${version}`,
     '',
-    `  Sidecar   ${sidecar}`,
+    `  Sidecar   ${sidecar}/_up`,
     `  CouchDB   ${database}${couch.embedded ? '   embedded pouchdb-server, in memory: gone when this ends' : ''}`,
     mail
       ? `  Mail      ${mail.page ?? mail.smtpUrl}   embedded mail catcher: nothing leaves this machine`

@@ -1,4 +1,5 @@
 import type { Machines } from '../../ddocs/machine.ts'
+import { ConfigError } from '../core/errors.ts'
 import { createControl, type Control } from './control.ts'
 import type { Registration } from './types.ts'
 
@@ -40,4 +41,15 @@ export function collectHandlers<M extends Machines>({ machines, register }: Hand
   const control = createControl(machines)
   register(control)
   return control
+}
+
+/** Puts tables together. Throws `ConfigError` where two of them speak of the same state, or declare the same type. */
+export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers {
+  const registrations = loaded.flatMap((handlers) => handlers.registrations)
+  const types = loaded.flatMap(({ machines }) => Object.keys(machines))
+  const places = registrations.map(({ type, state }) => `a handler for ${type} in state ${state}`)
+  const named = [...types.map((type) => `a machine for ${type}`), ...places]
+  const twice = new Set(named.filter((name, index) => named.indexOf(name) !== index))
+  if (twice.size > 0) throw new ConfigError([...twice].map((name) => `${name}: expected one, got two`))
+  return { machines: Object.assign({}, ...loaded.map(({ machines }) => machines)) as Machines, registrations }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { defineHandlers, defineMachines, Reject } from '../../sidecar/index.ts'
-import { collectHandlers } from '../../sidecar/docstate/handlers.ts'
+import { collectHandlers, joinHandlers } from '../../sidecar/docstate/handlers.ts'
 
 interface Order {
   email?: string
@@ -54,4 +54,15 @@ test('without machines any type and state will do', () => {
     control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))
   })
   expect(collectHandlers(free).registrations).toHaveLength(1)
+})
+
+test('two tables that speak of the same state or type do not go together', () => {
+  const photos = collectHandlers(
+    defineHandlers((control) => control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))),
+  )
+  const orders = collectHandlers(typed)
+  expect(joinHandlers([photos, orders]).registrations).toHaveLength(3)
+  expect(() => joinHandlers([photos, orders, photos, orders])).toThrow(
+    /machine for order: .*\na handler for photo in state uploaded: .*\na handler for order in state paid/,
+  )
 })
