@@ -9,7 +9,7 @@ import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { resolveDatabases } from '../roster.ts'
 import { withCouch } from './connect.ts'
-import type { Terminal } from './program.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface DeployFlags {
   readonly dryRun?: boolean

@@ -5,7 +5,7 @@ import { loadHandlers } from '../load-handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { createTables } from '../tables.ts'
 import { withCouch } from './connect.ts'
-import type { Terminal } from './program.ts'
+import type { Terminal } from './terminal.ts'
 
 /** What happens to one document, and why. */
 export async function explainOne(terminal: Terminal, config: Config, db: string, id: string): Promise<void> {

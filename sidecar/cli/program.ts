@@ -1,22 +1,11 @@
 import { Command } from 'commander'
-import type { Logger } from 'pino'
-import type { Config } from '../config.ts'
 import { addSettings, readConfig } from './settings.ts'
 import { deploy } from './deploy.ts'
 import { explainOne } from './explain.ts'
 import { retry } from './retry.ts'
 import { start } from './start.ts'
 import { status } from './status.ts'
-
-/** What the commands need of the world outside. */
-export interface Terminal {
-  readonly env: NodeJS.ProcessEnv
-  readonly print: (text: string) => void
-  readonly isTTY: boolean
-  readonly createLog: (level: Config['logLevel']) => Logger
-  /** Aborts at the first signal to stop. */
-  readonly signal: AbortSignal
-}
+import type { Terminal } from './terminal.ts'
 
 /** The command line. Commands throw; `main.ts` makes an exit code of that. */
 export function createProgram(terminal: Terminal, version: string): Command {

@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 import { ConfigError, SidecarError } from '../core/errors.ts'
 import { retryAll, retryDocument, type Retried } from '../docstate/retry.ts'
 import { withCouch } from './connect.ts'
-import type { Terminal } from './program.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface RetryFlags {
   readonly all?: boolean

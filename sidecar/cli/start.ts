@@ -3,7 +3,7 @@ import { systemClock } from '../core/clock.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { runSidecar } from '../sidecar.ts'
 import { banner } from './banner.ts'
-import type { Terminal } from './program.ts'
+import type { Terminal } from './terminal.ts'
 
 /** Runs until the signal. The banner is for people: on a terminal, and wherever something embedded needs its address. */
 export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {

@@ -3,7 +3,7 @@ import { isCouchError } from '../couch/errors.ts'
 import { countStates, type StateCount } from '../docstate/status.ts'
 import { resolveDatabases } from '../roster.ts'
 import { withCouch } from './connect.ts'
-import type { Terminal } from './program.ts'
+import type { Terminal } from './terminal.ts'
 
 /** How many documents of each type are in which state, and how they stand there. */
 export async function status(terminal: Terminal, config: Config): Promise<void> {

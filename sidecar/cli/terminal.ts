@@ -1,0 +1,12 @@
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+
+/** What the commands need of the world outside. */
+export interface Terminal {
+  readonly env: NodeJS.ProcessEnv
+  readonly print: (text: string) => void
+  readonly isTTY: boolean
+  readonly createLog: (level: Config['logLevel']) => Logger
+  /** Aborts at the first signal to stop. */
+  readonly signal: AbortSignal
+}
