@@ -26,13 +26,16 @@ export async function loadHandlers(paths: readonly string[]): Promise<LoadedHand
   return joinHandlers(loaded)
 }
 
+/** In a folder that does not say `"type": "module"`, TypeScript is CommonJS, with its exports a step further down. */
+type MaybeCommonJs = Partial<HandlersModule> & { readonly default?: Partial<HandlersModule> }
+
 async function importModule(path: string): Promise<HandlersModule> {
   const file = resolve(path)
   await access(file).catch(() => {
     throw new ConfigError([`expected a module, found no file ${file}`])
   })
-  const module = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: Partial<HandlersModule> }
-  const made = module.default
+  const module = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: MaybeCommonJs }
+  const made = module.default?.default ?? module.default
   if (typeof made?.register !== 'function' || typeof made.machines !== 'object') {
     throw new ConfigError(['expected a default export made by defineHandlers(…) of couchdb-sidecar'])
   }

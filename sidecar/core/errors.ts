@@ -24,6 +24,8 @@ export class ConfigError extends SidecarError {
   }
 }
 
+const REJECT = Symbol.for('couchdb-sidecar:Reject')
+
 /**
  * Thrown by a handler to say "never": the document goes to `state: "error"` at once, with this code and reason in it,
  * and is not tried again.
@@ -33,6 +35,15 @@ export class ConfigError extends SidecarError {
  */
 export class Reject extends SidecarError {
   override readonly name = 'Reject'
+
+  get [REJECT](): true {
+    return true
+  }
+
+  /** A module of handlers may come with its own copy of this package, and throws that one's `Reject`. */
+  static override [Symbol.hasInstance](thrown: unknown): boolean {
+    return typeof thrown === 'object' && thrown !== null && REJECT in thrown
+  }
 }
 
 /** What went wrong as it is written into a document or a log line: a code and a sentence, never a stack or a secret. */

@@ -44,6 +44,8 @@ export interface CouchErrorDetails {
   readonly reason?: string
 }
 
+const COUCH_ERROR = Symbol.for('couchdb-sidecar:CouchError')
+
 /** An answer of CouchDB that is not the one hoped for, or no answer at all. Holds no credentials. */
 export class CouchError extends SidecarError {
   override readonly name = 'CouchError'
@@ -66,6 +68,15 @@ export class CouchError extends SidecarError {
 
   get retry(): Retry {
     return retryTable[this.code]
+  }
+
+  get [COUCH_ERROR](): true {
+    return true
+  }
+
+  /** As with `Reject`: a module of handlers may look for its own copy of this class. */
+  static override [Symbol.hasInstance](thrown: unknown): boolean {
+    return typeof thrown === 'object' && thrown !== null && COUCH_ERROR in thrown
   }
 }
 
