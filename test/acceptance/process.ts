@@ -4,10 +4,10 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, onTestFinished, vi } from 'vitest'
-import { eventually } from '../support/eventually.ts'
 import { build, program } from './build.ts'
 
 /** As `SIDECAR_PORT`, and so on; nothing else is in the environment. */
@@ -64,12 +64,10 @@ export async function launchSidecar(settings: Settings): Promise<SidecarProcess>
     const [code] = (await gone) as [number | null]
     return code
   }
-  const tooEarly = gone.then(() => {
-    throw new Error(`it ended instead of being up: ${output()}`)
-  })
   try {
-    const url = await Promise.race([eventually(() => addressIn(log), { within: START_MS }), tooEarly])
-    await Promise.race([eventually(() => expectUp(url), { within: START_MS }), tooEarly])
+    const url = await untilUp(log, () => {
+      if (child.exitCode !== null) throw new Error(`it ended instead of being up: ${output()}`)
+    })
     return {
       url,
       pid: child.pid!,
@@ -81,21 +79,26 @@ export async function launchSidecar(settings: Settings): Promise<SidecarProcess>
   } catch (thrown) {
     await end('SIGKILL')
     throw thrown
-  } finally {
-    tooEarly.catch(() => undefined) // from here on it may end
   }
 }
 
-function addressIn(log: readonly LogLine[]): string {
-  const url = log.find(({ msg }) => msg === 'listening')?.url
-  if (typeof url !== 'string') throw new Error('it does not say where it listens')
-  return url
+/** Resolves with its address. */
+async function untilUp(log: readonly LogLine[], expectRunning: () => void): Promise<string> {
+  const deadline = performance.now() + START_MS
+  for (;;) {
+    expectRunning()
+    const url = log.find(({ msg }) => msg === 'listening')?.url
+    if (typeof url === 'string' && (await isUp(url))) return url
+    if (performance.now() > deadline) throw new Error(`it is not up: ${JSON.stringify(log)}`)
+    await delay(20)
+  }
 }
 
-async function expectUp(url: string): Promise<void> {
-  const answer = await fetch(`${url}/_up`)
-  if (!answer.ok) throw new Error(`it is not up: ${await answer.text()}`)
-}
+const isUp = (url: string): Promise<boolean> =>
+  fetch(`${url}/_up`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
 
 export interface Ended {
   /** 0 fine, 1 failed, 2 wrong usage or settings. */

@@ -1,0 +1,143 @@
+/** A user's own handlers, in a module of their own, for a database of their own. */
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { root } from './build.ts'
+import { createControl } from './control.ts'
+import { runCommand, startSidecar } from './process.ts'
+import { settingsOf } from './registration.ts'
+
+/** A project of somebody who has installed the sidecar. Resolves with the path of its module. */
+async function writeModule(source: string, file = 'handlers.ts'): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'handlers-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await mkdir(join(folder, 'node_modules'))
+  await symlink(root, join(folder, 'node_modules', 'couchdb-sidecar'))
+  await writeFile(join(folder, file), source)
+  return join(folder, file)
+}
+
+/** A sidecar for a new database beside the control database. */
+async function startWith(module: string) {
+  const [control, orders] = [await createControl(), await freshDb('orders')]
+  const settings = settingsOf(control, { SIDECAR_DATABASES: orders.name, SIDECAR_HANDLERS: module })
+  return { orders, settings, sidecar: await startSidecar(settings) }
+}
+
+const stateOf = (database: Awaited<ReturnType<typeof freshDb>>, id: string, state: string) =>
+  eventually(async () => {
+    const doc = await database.get(id)
+    expect(doc).toMatchObject({ state })
+    return doc
+  })
+
+test('a module that imports nothing but types', async () => {
+  const module = await writeModule(`
+    import type { HandlersModule } from 'couchdb-sidecar'
+    const handlers: HandlersModule = {
+      machines: {},
+      register(control) {
+        control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' as const }))
+      },
+    }
+    export default handlers
+  `)
+  const { orders } = await startWith(module)
+  await orders.put({ _id: 'p', type: 'photo', state: 'uploaded' })
+  await stateOf(orders, 'p', 'listed')
+})
+
+const machines = `
+  order: {
+    paid: { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar' } },
+    invoiced: {},
+    error: {},
+  },`
+
+test('a module with machines of its own, that rejects, fails, and finds other documents', async () => {
+  const module = await writeModule(`
+    import { defineHandlers, Reject, CouchError, type Doc } from 'couchdb-sidecar'
+    interface Order extends Doc { amount: number; customer: string }
+    export default defineHandlers({${machines}}, (control) => {
+      control.unsafe('order', 'paid', async (order: Order, ctx) => {
+        if (!(order.amount > 0)) throw new Reject('no_amount', 'an order needs an amount')
+        if (order.customer === 'nobody' && ctx.attempt === 1) throw new TypeError('once only')
+        const customer = await ctx.find(order.customer)
+        const seen = await ctx.put({ _id: 'c', name: 'Bob' }).catch((thrown) => thrown instanceof CouchError && thrown.code)
+        return { ...order, state: 'invoiced', name: customer?.name, seen, attempt: ctx.attempt }
+      })
+    })
+  `)
+  const { orders } = await startWith(module)
+  await orders.put({ _id: 'c', name: 'Ann' })
+  await orders.put({ _id: 'good', type: 'order', state: 'paid', amount: 1, customer: 'c' })
+  await orders.put({ _id: 'bad', type: 'order', state: 'paid', amount: 0, customer: 'c' })
+  await orders.put({ _id: 'shaky', type: 'order', state: 'paid', amount: 1, customer: 'nobody' })
+  expect(await stateOf(orders, 'good', 'invoiced')).toMatchObject({ name: 'Ann', seen: 'conflict', attempt: 1 })
+  expect(await stateOf(orders, 'shaky', 'invoiced')).toMatchObject({ attempt: 2 })
+  const reason = 'an order needs an amount'
+  expect((await stateOf(orders, 'bad', 'error')).error).toMatchObject({ code: 'no_amount', reason })
+})
+
+test('JavaScript will do', async () => {
+  const module = await writeModule(
+    `
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers((control) => {
+      control.safe('photo', 'uploaded', (photo) => Promise.resolve({ ...photo, state: 'listed' }))
+    })`,
+    'handlers.mjs',
+  )
+  const { orders } = await startWith(module)
+  await orders.put({ _id: 'p', type: 'photo', state: 'uploaded' })
+  await stateOf(orders, 'p', 'listed')
+})
+
+test.each([
+  ['exports no handlers', 'export const handlers = 1', 'expected a default export made by defineHandlers'],
+  ['exports something else', 'export default {}', 'expected a default export made by defineHandlers'],
+  ['exports nothing at all', 'export default null', 'expected a default export made by defineHandlers'],
+  ['is no TypeScript', 'export default {', 'handlers.ts'],
+  ['imports what is not there', `import 'nowhere'\nexport default {}`, 'nowhere'],
+  ['throws', `throw new Error('no licence')`, 'no licence'],
+  [
+    'has a handler that its machine does not know',
+    `import { defineHandlers } from 'couchdb-sidecar'
+     export default defineHandlers({${machines}}, (control: any) => control.safe('order', 'paid', async () => {}))`,
+    'safe handler for order in state paid',
+  ],
+])('a module that %s is a fault in the settings', async (_, source, said) => {
+  const module = await writeModule(source)
+  const { code, stderr } = await runCommand(['start'], { SIDECAR_HANDLERS: module, SMTP_URL: 'smtp://127.0.0.1:1' })
+  expect(code).toBe(2)
+  expect(stderr).toContain(`SIDECAR_HANDLERS: ${module}: `)
+  expect(stderr).toContain(said)
+})
+
+test('handlers for other machines than the database has are named and do not start; the others run', async () => {
+  const first = await writeModule(`
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers({${machines}}, (control) => {
+      control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }))
+    })`)
+  const { orders, settings, sidecar } = await startWith(first)
+  expect(await sidecar.stop()).toBe(0)
+
+  const second = await writeModule(`
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers((control) => {
+      control.safe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }))
+      control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))
+    })`)
+  const { log } = await startSidecar({ ...settings, SIDECAR_HANDLERS: second })
+  await orders.put({ _id: 'o', type: 'order', state: 'paid' })
+  await orders.put({ _id: 'p', type: 'photo', state: 'uploaded' })
+  await stateOf(orders, 'p', 'listed')
+  expect((await orders.get('o'))._rev).toMatch(/^1-/)
+  const errors = log.filter(({ level }) => level === 50)
+  expect(errors.map(({ db }) => db).sort()).toEqual([settings.SIDECAR_CONTROL_DB, orders.name].sort())
+  for (const { msg } of errors) expect(msg).toContain('not started: safe handler for order in state paid')
+})
