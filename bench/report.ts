@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Couch } from '../sidecar/couch/client.ts'
+import { detectEngine } from '../sidecar/deploy/detect.ts'
 
 /** A figure with what it was to reach. */
 export interface Line {
@@ -22,15 +23,13 @@ export interface Report {
 
 export async function createReport(couch: Couch, lines: readonly Line[]): Promise<Report> {
   const { version } = await couch.request<{ version: string }>({})
-  const engine = await couch
-    .request<{ javascript_engine?: { name?: string } }>({ path: '_node/_local/_versions' })
-    .then(({ javascript_engine }) => javascript_engine?.name ?? 'unknown engine')
+  const engine = await detectEngine(couch)
   const [cpu] = cpus()
   return {
     at: new Date().toISOString(),
     machine: `${cpus().length} × ${cpu?.model.trim() ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GB, with CouchDB on it`,
     node: process.version,
-    couchdb: `${version} (${engine})`,
+    couchdb: `${version} (${engine.name})`,
     lines,
   }
 }
