@@ -12,6 +12,7 @@ export interface Control {
   readonly admin: Database
   /** As the user who may read and write there. */
   readonly member: Database
+  readonly memberName: string
   /** Lets a user in as well. */
   admit(user: string): Promise<void>
   /** Every document, design documents too. */
@@ -56,6 +57,7 @@ export async function openControl(): Promise<Control> {
     name,
     admin,
     member: member.db(name),
+    memberName,
     admit,
     documents,
     revisions: async () => (await documents()).map(({ _id, _rev }) => `${_id} ${_rev}`),

@@ -1,0 +1,21 @@
+/** Whatever a client writes that is not an honest device or confirmation, CouchDB refuses with a sentence. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { hostileDocuments } from './documents.ts'
+import { openStage, refusalOf, type Stage } from './stage.ts'
+
+let stage: Stage
+beforeAll(async () => (stage = await openStage()))
+afterAll(() => stage.close())
+
+test.each(hostileDocuments)('%s', async (_, doc, said) => {
+  const refusal = await refusalOf(stage.control.member, doc)
+  expect(refusal).toMatch(/^forbidden: /)
+  expect(refusal).toMatch(said)
+  expect(refusal!.length).toBeLessThan(1000)
+})
+
+test('after all that a good device registers, and there is nothing else', async () => {
+  const { _id } = await stage.registerGoodDevice()
+  const ids = (await stage.control.documents()).map((doc) => doc._id).filter((id) => !id.startsWith('_'))
+  expect(ids).toEqual([expect.stringMatching(/^confirm:/), _id, expect.stringMatching(/^mails:/)])
+})

@@ -1,0 +1,72 @@
+/** One running sidecar for all the hostilities of a file, with its own mail catcher; and a good device afterwards. */
+import { expect } from 'vitest'
+import type { Doc } from '../../../sidecar/couch/documents.ts'
+import { couchUrl } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { openControl, type Control } from '../control.ts'
+import { launchSidecar, type SidecarProcess } from '../process.ts'
+import { linkIn, newDevice, typeCode, untilState } from '../registration.ts'
+
+export interface CaughtMail {
+  readonly to: readonly string[]
+  readonly subject: string
+  readonly text: string
+}
+
+export interface Stage {
+  readonly control: Control
+  readonly sidecar: SidecarProcess
+  /** What has been mailed to an address. */
+  mailsTo(address: string): Promise<CaughtMail[]>
+  /** A device registers as if nothing had happened. Rejects if anything is not as it should be. */
+  registerGoodDevice(fields?: Record<string, unknown>): Promise<Doc>
+  close(): Promise<void>
+}
+
+export async function openStage(): Promise<Stage> {
+  const control = await openControl()
+  const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: control.name }
+  const sidecar = await launchSidecar(settings).catch(async (thrown: unknown) => {
+    await control.close()
+    throw thrown
+  })
+
+  async function mailsTo(address: string): Promise<CaughtMail[]> {
+    const mails = (await (await fetch(`${sidecar.url}/_mail/api/mails`)).json()) as CaughtMail[]
+    return mails.filter(({ to }) => to.includes(address))
+  }
+
+  return {
+    control,
+    sidecar,
+    mailsTo,
+    async registerGoodDevice(fields) {
+      const device = newDevice(fields)
+      await control.member.put(device)
+      await untilState({ control }, device._id, 'confirming')
+      const [mail, ...more] = await mailsTo(device.owner)
+      expect(more).toEqual([])
+      expect(await typeCode(linkIn(mail?.text, sidecar.url))).toMatchObject({ status: 200, body: { ok: true } })
+      return untilState({ control }, device._id, 'active')
+    },
+    async close() {
+      await sidecar.kill()
+      await control.close()
+    },
+  }
+}
+
+/** Writes one document, given as JSON or as what becomes JSON; resolves with CouchDB's words if it refuses. */
+export async function refusalOf(database: Control['member'], doc: unknown): Promise<string | undefined> {
+  const json = typeof doc === 'string' ? doc : JSON.stringify(doc)
+  const [row] = await database.bulk([json])
+  return row?.error === undefined ? undefined : `${row.error}: ${row.reason}`
+}
+
+/** Until the sidecar has made an error of it; resolves with that. */
+export const untilError = (control: Control, id: string) =>
+  eventually(async () => {
+    const { state, error } = await control.admin.get(id)
+    expect({ state, error }).toMatchObject({ state: 'error', error: { code: expect.any(String) as string } })
+    return error as { code: string; reason: string; at: string }
+  })

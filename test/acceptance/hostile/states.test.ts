@@ -1,0 +1,57 @@
+/** A client forges every state of every machine, made new or written over any other. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { controlMachines } from '../../../ddocs/machines.ts'
+import type { Machine } from '../../../ddocs/machine.ts'
+import { uniqueName } from '../../support/couchdb.ts'
+import { newDevice } from '../registration.ts'
+import { openStage, refusalOf, type Stage } from './stage.ts'
+
+let stage: Stage
+beforeAll(async () => (stage = await openStage()))
+afterAll(() => stage.close())
+
+const documents: Record<string, (state: string) => Record<string, unknown> & { _id: string }> = {
+  device: (state) => newDevice({ state }),
+  confirm: (state) => {
+    const codes = { device_id: 'd', device_code: '1234', confirm_code: 'x' }
+    return { _id: uniqueName('confirm'), type: 'confirm', state, ...codes }
+  },
+}
+
+/** Keeps the sidecar away from a document that is in this state without a reason. */
+const untouched = (state: string) => ({
+  docstate: { state, parked: { at: '2026-01-01T00:00:00.000Z', reason: 'test' } },
+})
+
+describe.each(Object.entries<Machine>(controlMachines))('%s', (type, machine) => {
+  const states = Object.keys(machine)
+  const make = documents[type]!
+
+  test.each(states.filter((state) => machine[state]!.create !== 'client'))('is not made in state %s', async (state) => {
+    const refusal = await refusalOf(stage.control.member, make(state))
+    expect(refusal).toMatch(
+      new RegExp(`^forbidden: a new ${type} document begins in state (new|clicked); got "${state}"`),
+    )
+  })
+
+  const pairs = states.flatMap((from) => states.map((to) => [from, to] as const))
+  const forged = pairs.filter(([from, to]) => machine[from]!.next?.[to] !== 'client')
+  test.each(forged)('is not taken from %s to %s', async (from, to) => {
+    const { control } = stage
+    const doc = make(from)
+    await control.admin.put({ ...doc, ...untouched(from) })
+    const { _rev } = await control.admin.get(doc._id)
+    const refusal = await refusalOf(control.member, { ...doc, _rev, state: to })
+    expect(refusal).toMatch(
+      new RegExp(`^forbidden: a ${type} document in state ${from} may be written in state .*; got "${to}"`),
+    )
+    expect((await control.admin.get(doc._id))._rev).toBe(_rev)
+  })
+
+  test.each(['', 'New', 'nonsense', 'constructor', '__proto__', 'toString'])('has no state %j', async (state) => {
+    const refusal = await refusalOf(stage.control.member, make(state))
+    expect(refusal).toMatch(new RegExp(`^forbidden: a ${type} document has one of the states `))
+  })
+})
+
+test('after all that a good device registers', () => stage.registerGoodDevice())
