@@ -4,6 +4,7 @@ import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc, ViewResult } from '../../sidecar/couch/documents.ts'
 import { userNameOf } from '../../sidecar/devices/names.ts'
+import { eventually } from '../support/eventually.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 
 export interface Control {
@@ -85,7 +86,10 @@ export function urlOf(user = '', password = PASSWORD): string {
 
 async function removeUsers(server: Couch, names: readonly string[]): Promise<void> {
   const users = server.db('_users')
-  for (const { _id, _rev } of await users.getMany(names.map((name) => `org.couchdb.user:${name}`))) {
-    await users.remove(_id, _rev)
-  }
+  // CouchDB hashes a password anew at its first login, and the document may change under us.
+  await eventually(async () => {
+    for (const { _id, _rev } of await users.getMany(names.map((name) => `org.couchdb.user:${name}`))) {
+      await users.remove(_id, _rev)
+    }
+  })
 }
