@@ -19,12 +19,21 @@ const layers = [
 const downOnly = layers.flatMap((layer, depth) => {
   const above = layers.slice(0, depth).flat()
   if (above.length === 0) return []
-  const group = above.flatMap((name) => [`./${name}.ts`, `../${name}.ts`, `./${name}/*`, `../${name}/*`])
-  const message = `${layer.join(', ')}: imports go down only (docs/architecture.md)`
-  return {
-    files: layer.flatMap((name) => [`sidecar/${name}.ts`, `sidecar/${name}/**`]),
-    rules: { 'no-restricted-imports': ['error', { patterns: [{ group, message }] }] },
+  const restrict = (files, here) => {
+    const group = above.flatMap((name) => [`${here}/${name}.ts`, `${here}/${name}/*`])
+    const message = `${layer.join(', ')}: imports go down only (docs/architecture.md)`
+    return { files, rules: { 'no-restricted-imports': ['error', { patterns: [{ group, message }] }] } }
   }
+  return [
+    restrict(
+      layer.map((name) => `sidecar/${name}.ts`),
+      '.',
+    ),
+    restrict(
+      layer.map((name) => `sidecar/${name}/**`),
+      '..',
+    ),
+  ]
 })
 
 export default tseslint.config(
