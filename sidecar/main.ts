@@ -25,8 +25,9 @@ const terminal = {
 
 try {
   await createProgram(terminal, version).parseAsync()
+  process.exit(0) // what a handler has left running does not keep the process
 } catch (thrown) {
-  process.exitCode = exitCodeOf(thrown)
+  process.exit(exitCodeOf(thrown))
 }
 
 function exitCodeOf(thrown: unknown): number {

@@ -39,7 +39,7 @@ export async function serveDatabase(options: ServeOptions, signal: AbortSignal):
     const there = await patiently(ask, { clock, random, signal, onTrouble })
     if (there) {
       const table = matching(options, there)
-      const engine = createEngine({ ...options, database, table })
+      const engine = createEngine({ ...options, database, table, prepare: (signal) => readDdoc(options, signal) })
       options.onEngine(engine)
       return engine.run(signal)
     }
@@ -55,6 +55,7 @@ async function readDdoc({ couch, name, kind, table, log }: ServeOptions, signal:
   const found = await database.find(id, {}, { signal })
   if (found) return found
   const folder = ddocsFolder(kind)
+  if (kind === 'control' && (await couch.db('_users').create({ signal }))) log.info('made the database _users')
   try {
     const deployments = [{ database: name, folder, machines: table.machines }]
     await deployDdocs({ couch, deployments, createDatabases: kind === 'control', signal })

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Couch } from './couch/client.ts'
-import { CouchError } from './couch/errors.ts'
+import type { CouchError } from './couch/errors.ts'
+import { patiently } from './couch/patiently.ts'
 import type { DispatchTable } from './docstate/assess.ts'
 import type { Engine } from './docstate/engine.ts'
 import { resolveDatabases } from './roster.ts'
@@ -32,6 +33,9 @@ export async function serveDatabases(options: ServeAllOptions, signal: AbortSign
   if (signal.aborted) stop()
   const serving = new Map<string, Promise<void>>()
   let broken: { thrown: unknown } | undefined
+  const onTrouble = (error: CouchError, retryInMs: number) =>
+    log.warn({ code: error.code, reason: error.message, retryInMs }, 'waiting for CouchDB to list its databases')
+  const patience = { clock, random, signal: stopping.signal, onTrouble }
 
   function serve(name: string): Promise<void> {
     const kind = name === controlDb ? 'control' : 'docstate'
@@ -47,10 +51,10 @@ export async function serveDatabases(options: ServeAllOptions, signal: AbortSign
 
   while (!stopping.signal.aborted) {
     try {
-      const names = await resolveDatabases(couch, [controlDb, ...databases], stopping.signal)
+      const names = await patiently(() => resolveDatabases(couch, [controlDb, ...databases], stopping.signal), patience)
       for (const name of names) if (!serving.has(name)) serving.set(name, serve(name))
     } catch (thrown) {
-      if (!stopping.signal.aborted && !(thrown instanceof CouchError)) throw thrown
+      if (!stopping.signal.aborted) throw thrown
     }
     await clock.sleep(LOOK_AGAIN_MS * (0.8 + random() * 0.4), stopping.signal).catch(() => undefined)
   }

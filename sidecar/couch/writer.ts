@@ -27,6 +27,8 @@ interface Pending {
 
 const MAX_DOCS = 1000
 const MAX_BYTES = 4 * 1024 * 1024
+/** Refusals of a whole request that one document in it may have earned: it is halved until that one is alone. */
+const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
 
 /**
  * Group commit: one `_bulk_docs` at a time for a database, and whatever becomes ready meanwhile travels together in
@@ -73,15 +75,12 @@ export function createWriter(database: Database, signal: AbortSignal): Writer {
         else reject(new CouchError('garbled', { request: 'POST _bulk_docs', reason: `no row for ${id}` }))
       }
     } catch (thrown) {
-      if (isCouchError(thrown, 'too_large') && batch.length > 1) {
+      if (!isCouchError(thrown) || !ABOUT_ONE.includes(thrown.code)) for (const { reject } of batch) reject(thrown)
+      else if (batch.length === 1) batch[0]!.resolve({ kind: 'refused', code: thrown.code, reason: thrown.reason })
+      else {
         const half = Math.ceil(batch.length / 2)
         await commit(batch.slice(0, half))
         await commit(batch.slice(half))
-        return
-      }
-      for (const { resolve, reject } of batch) {
-        if (isCouchError(thrown, 'too_large')) resolve({ kind: 'refused', code: thrown.code, reason: thrown.reason })
-        else reject(thrown)
       }
     }
   }

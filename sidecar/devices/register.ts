@@ -11,7 +11,7 @@ export interface RegistrationOptions extends MailOptions {
   readonly users: DeviceUsers
 }
 
-/** A mail server may be away for a night: about 20 tries over half a day. */
+/** A mail server may be away for some hours: 20 tries over four to nine of them. */
 const MAIL_TRIES = { attempts: 20, backoff: { baseMs: 2000, capMs: 3_600_000 } }
 
 /** Registration of devices by an email confirmation loop: the handlers of `device` and `confirm`. */

@@ -41,6 +41,8 @@ export interface EngineOptions {
   readonly sweepMs?: number
   /** Sign of life asked of the server. Default 10 s. */
   readonly heartbeatMs?: number
+  /** Brings the design document into the database where it is missing: the database was made again. */
+  readonly prepare?: (signal: AbortSignal) => Promise<unknown>
 }
 
 export interface EngineHealth {
@@ -50,6 +52,7 @@ export interface EngineHealth {
   readonly inFlight: number
   /** Times the feed began again from its start. */
   readonly rewinds: number
+  /** Code of why the feed cannot be read now. */
   readonly trouble: string | undefined
 }
 
@@ -83,7 +86,7 @@ export function createEngine(options: EngineOptions): Engine {
   const flies = new Map<Registration, Fly>()
   const flyOf = (registration: Registration): Fly => {
     const known = flies.get(registration)
-    const fly = known ?? createFly({ registration, claims, execute, settle, ticks, closed: () => closed })
+    const fly = known ?? createFly({ registration, claims, execute, settle, ticks, log, closed: () => closed })
     if (!known) flies.set(registration, fly)
     return fly
   }
@@ -100,6 +103,7 @@ export function createEngine(options: EngineOptions): Engine {
     clock,
     random,
     log,
+    onRecreated: prepare,
     ...(heartbeatMs && { heartbeatMs }),
   })
   const look = createLook(database, dispatch)
@@ -129,8 +133,18 @@ export function createEngine(options: EngineOptions): Engine {
       } catch (thrown) {
         if (!(thrown instanceof CouchError)) throw thrown
         log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
+        if (thrown.code === 'not_found') await prepare(signal)
       }
       await clock.sleep(sweepMs * (0.8 + random() * 0.4), signal)
+    }
+  }
+
+  async function prepare(signal: AbortSignal): Promise<void> {
+    try {
+      await options.prepare?.(signal)
+    } catch (thrown) {
+      if (!(thrown instanceof CouchError)) throw thrown
+      log.warn({ code: thrown.code, reason: thrown.message }, 'the design document could not be brought')
     }
   }
 
@@ -171,7 +185,7 @@ export function createEngine(options: EngineOptions): Engine {
       following: watch.following,
       inFlight: dispatch.inFlight,
       rewinds: watch.rewinds,
-      trouble: watch.trouble?.message,
+      trouble: watch.trouble?.code,
     }),
   }
 }

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import { Slots } from '../core/slots.ts'
 import type { Claims } from './claims.ts'
 import type { Execute } from './execute.ts'
@@ -11,6 +12,7 @@ export interface FlyOptions {
   readonly execute: Execute
   readonly settle: Settle
   readonly ticks: () => number
+  readonly log: Logger
   /** True once no further handler may start. */
   readonly closed: () => boolean
 }
@@ -32,7 +34,7 @@ const MAX_AHEAD = 2000
  * The way of the documents of one handler. At most `concurrency` run at once. Claims are won a little ahead of that,
  * so that they travel in groups: as many as the handler gets through in a tenth of a second.
  */
-export function createFly({ registration, claims, execute, settle, ticks, closed }: FlyOptions): Fly {
+export function createFly({ registration, claims, execute, settle, ticks, log, closed }: FlyOptions): Fly {
   const { concurrency } = registration.options
   const unsafe = registration.mode === 'unsafe'
   let meanMs = AHEAD_MS
@@ -45,6 +47,7 @@ export function createFly({ registration, claims, execute, settle, ticks, closed
       if (closed()) return 'given-up'
       const claim = unsafe ? await claims.take(flight) : undefined
       if (claim?.kind === 'lost') return 'not-ours'
+      if (claim?.kind === 'refused') log.warn({ doc: flight.id, ...claim.failure }, 'CouchDB refuses the claim')
       if (claim && claim.kind !== 'stored') return 'not-taken'
       await runnable.enter()
       try {

@@ -20,6 +20,8 @@ export interface WatchOptions {
   readonly random: Random
   readonly log: Logger
   readonly heartbeatMs?: number
+  /** Called before anything of the new database is read. */
+  readonly onRecreated: (signal: AbortSignal) => Promise<void>
 }
 
 const SAVE_EVERY_MS = 5000
@@ -101,7 +103,8 @@ export class Watch {
       case 'restarted':
         this.#progress = new Progress()
         this.#rewinds += 1
-        return log.warn({ why: event.why }, 'the feed begins again from its start')
+        log.warn({ why: event.why }, 'the feed begins again from its start')
+        return event.why === 'database-recreated' ? this.#options.onRecreated(signal) : undefined
       case 'connected':
         if (this.#trouble) log.info('the feed is back')
         this.#following = true

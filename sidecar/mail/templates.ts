@@ -92,9 +92,12 @@ function readOwn(path: string, faults: string[]): string | undefined {
   }
 }
 
-/** Without control characters, line breaks and marks that turn the direction of reading; cut where it is too long. */
+/**
+ * Without control characters, line breaks and marks that turn the direction of reading; cut where it is too long. `=?`
+ * is taken apart: a mail program would decode what it begins, and into whatever a stranger has encoded there.
+ */
 function oneLine(text: string, maxLength: number): string {
   const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').replace(/[\u202A-\u202E\u2066-\u2069\u200E\u200F]/g, '')
-  const letters = [...line.trim()]
+  const letters = [...line.trim().replaceAll('=?', '= ?')]
   return letters.length <= maxLength ? letters.join('') : `${letters.slice(0, maxLength).join('')}…`
 }

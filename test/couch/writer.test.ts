@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createWriter } from '../../sidecar/couch/writer.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
-import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
@@ -81,4 +81,13 @@ test('an answer that did not come is thrown, since nobody knows', async () => {
   expect(isCouchError(thrown, 'unreachable')).toBe(true)
   expect(await db.find('a')).toBeDefined()
   expect(await writer.write({ _id: 'b' }), 'the next one goes through').toMatchObject({ kind: 'stored' })
+})
+
+test('a document that spoils the whole request is found and refused alone', async () => {
+  needs('bulk fields checked')
+  const { db, writer } = await setUp()
+  const docs = Array.from({ length: 9 }, (_, i) => ({ _id: `d${i}`, ...(i === 4 && { _oops: 'no such field' }) }))
+  const written = await Promise.all(docs.map((doc) => writer.write(doc)))
+  expect(written.map(({ kind }) => kind)).toEqual(docs.map(({ _oops }) => (_oops ? 'refused' : 'stored')))
+  expect(await db.getMany(docs.map(({ _id }) => _id))).toHaveLength(8)
 })

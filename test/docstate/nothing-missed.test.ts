@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { eventually } from '../support/eventually.ts'
-import { freshDb } from '../support/couchdb.ts'
+import { deleteDb, freshDb, needs } from '../support/couchdb.ts'
+import { installDocstate } from './install.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 const invoice = (ran: string[]) => (control: Control) =>
@@ -94,4 +95,22 @@ test('a document changed while its handler ran is looked at again afterwards', a
   go.open()
   await eventually(async () => expect(await db.get('n')).toMatchObject({ state: 'read', text: 'second' }))
   expect(seen).toEqual(['first', 'second'])
+})
+
+test('a database that is deleted and made again gets its design document again, and is served on', async () => {
+  needs('database identity')
+  const db = await freshDb('missed')
+  const ran: string[] = []
+  await startRig(db, invoice(ran), { prepare: () => installDocstate(db, {}) })
+  await db.put({ _id: 'one', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'one')).toBe('invoiced'))
+  await deleteDb(db.name)
+  const second = () => Math.floor(Date.now() / 1000)
+  const deletedIn = second()
+  await eventually(() => expect(second(), 'two lives within a second look alike').toBeGreaterThan(deletedIn))
+  await db.create()
+  await db.put({ _id: 'two', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'two')).toBe('invoiced'), { within: 25_000 })
+  expect(await db.find('_design/docstate')).toBeDefined()
+  expect(ran).toEqual(['one', 'two'])
 })

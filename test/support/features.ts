@@ -7,6 +7,8 @@ import { findCouchBinary } from './couchdb-binary.ts'
  * reason says first what CouchDB does.
  */
 const lackingInEmbedded = {
+  'bulk fields checked':
+    '_bulk_docs answers 400 to a field that begins with _; pouchdb-server answers 500, as to a trouble of its own',
   'bulk rows in order': '_bulk_docs answers in the order of the request; pouchdb-server gives refused rows first',
   'bulk secObj': 'validate_doc_update sees the security object; pouchdb-server gives {} to it on _bulk_docs',
   'closed databases': 'a new database is for admins; in pouchdb-server it is for everybody until _security says so',
@@ -14,6 +16,7 @@ const lackingInEmbedded = {
   'feed ends with its database': 'a feed breaks when its database is deleted; in pouchdb-server it goes on, empty',
   'feed parameters': 'a continuous feed minds timeout, limit and a malformed since; in pouchdb-server it does not',
   'guarded find': '_find and _bulk_get mind _security; in pouchdb-server they are open to everybody',
+  'guarded revisions': 'validate_doc_update sees the _revisions of a replicated document; not in pouchdb-server',
   'index lag': '_design/x/_info tells how far an index is behind; pouchdb-server has no such thing',
   'local without revision': 'a _local document is overwritten without its revision; pouchdb-server gives 409',
   'node endpoints': '/_node/... and /_up exist; not in pouchdb-server',
