@@ -101,6 +101,14 @@ test('guarded find: strangers may search a database that they may not read', asy
   await expect(found).resolves.toMatchObject({ docs: [{ said: 'secret' }] })
 })
 
+test('guarded revisions: the guard does not see them', async () => {
+  await guard('function (doc) { throw({ forbidden: JSON.stringify(doc) }) }')
+  const replicated = { _id: 'a', _rev: '2-b', _revisions: { start: 2, ids: ['b', 'a'] } }
+  const body = { new_edits: false, docs: [replicated] }
+  const rows = await couch.request({ method: 'POST', db: db.name, path: '_bulk_docs', body })
+  expect(rows).toMatchObject([{ reason: '{"_id":"a","_rev":"2-b"}' }])
+})
+
 test('index lag: there is no telling', async () => {
   await db.put({ _id: '_design/x', views: { all: { map: 'function (doc) { emit(doc._id) }' } } })
   const info = await couch.request({ db: db.name, path: '_design/x/_info' })

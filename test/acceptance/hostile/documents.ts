@@ -101,6 +101,7 @@ const addresses: HostileCase[] = [
   'owner@example.com\u0000',
   'owner@example.com\u0085Bcc: victim@example.com',
   'owner\u2028@example.com',
+  'owner\uFEFF@example.com',
   'owner@example.com, victim@example.com',
   'owner@example.com victim@example.com',
   'owner@example.com;victim@example.com',

@@ -1,7 +1,8 @@
 /** Clients that write over what is there, in every way that CouchDB has for it. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Doc, StoredDoc } from '../../../sidecar/couch/documents.ts'
-import { createCouch, type Couch } from '../../../sidecar/couch/client.ts'
+import type { Couch } from '../../../sidecar/couch/client.ts'
+import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { urlOf } from '../control.ts'
 import { newDevice, untilState } from '../registration.ts'
 import { newConfirm } from './documents.ts'
@@ -61,10 +62,10 @@ test.each<[string, () => Doc, number]>([
   ['the deletion of a device', () => ({ _id: active._id, _deleted: true }), 40],
   ['the deletion of the guard', () => ({ _id: '_design/docstate', _deleted: true }), 40],
 ])('a branch is not replicated in: %s', async (_, doc, length) => {
-  const couch = createCouch({ url: urlOf(stage.control.memberName) })
+  needs('guarded revisions')
+  const couch = createTestCouch({ url: urlOf(stage.control.memberName) })
   const before = await stage.control.revisions()
   const rows = await pushBranch(couch, doc(), invented(length))
-  await couch.close()
   expect(rows).toMatchObject([{ error: expect.stringMatching(/^(forbidden|unauthorized)$/) as string }])
   expect(await stage.control.revisions()).toEqual(before)
 })

@@ -1,0 +1,102 @@
+/** Odd letters in ids, names and addresses: taken as the text they are, or refused with a reason. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ownerHashOf } from '../../../sidecar/devices/names.ts'
+import { uniqueName } from '../../support/couchdb.ts'
+import { newDevice, untilState } from '../registration.ts'
+import { openStage, untilError, type Stage } from './stage.ts'
+
+let stage: Stage
+beforeAll(async () => (stage = await openStage()))
+afterAll(() => stage.close())
+
+describe('a device registers under the id', () => {
+  const unique = uniqueName('id')
+  test.each([
+    `${unique}/with/slashes`,
+    `${unique} with spaces `,
+    `${unique}?a=b&c#d`,
+    `${unique}%2F..%2f%00`,
+    `${unique}"quoted"<b>\\`,
+    `${unique}+плюс+加`,
+    `${unique}😀\u202Eedoc`,
+    `${unique}e\u0301`,
+    unique.padEnd(200, 'x'),
+    `confirm:${unique}`,
+    `mails:${ownerHashOf('victim@example.com')}`,
+    `org.couchdb.user:${unique}`,
+  ])('%j', async (_id) => {
+    expect(await stage.registerGoodDevice({ _id })).toMatchObject({ _id, state: 'active' })
+  })
+})
+
+test('whoever takes the id under which mails are counted keeps nobody from registering', async () => {
+  await stage.registerGoodDevice({ owner: 'victim@example.com' })
+})
+
+describe('a mail shows the name as it is, in one line and to its owner only', () => {
+  test.each([
+    ['=?utf-8?q?x=0D=0ABcc:_victim=40example.com?=', '= ?utf-8?q?x=0D=0ABcc:_victim=40example.com?='],
+    ['%0D%0ABcc: victim@example.com'],
+    ['\\r\\nBcc: victim@example.com'],
+    ['<script>alert(1)</script>'],
+    ['{{link}}{{{owner}}}{{> x}}'],
+    ['Bob’s 📱'],
+    ['e\u0301'.repeat(40)],
+    ['محمول'],
+    ['\u202Eenohp', 'enohp'],
+    ['a\u00A0\u3000b', 'a b'],
+  ])('%j', async (name, shown = name) => {
+    const device = newDevice({ name })
+    await stage.control.member.put(device)
+    await untilState(stage, device._id, 'confirming')
+    const mails = await stage.mailsTo(device.owner)
+    expect(mails).toHaveLength(1)
+    expect(mails[0]!.to).toEqual([device.owner])
+    expect(mails[0]!.subject).toBe(`Confirm your device ${shown}`)
+    expect(mails[0]!.text).toContain(`"${shown}"`)
+  })
+})
+
+describe('an address is refused with a reason, and nobody is mailed', () => {
+  test.each([
+    'ow\u202Ener@example.com',
+    'ow\u200Bner@example.com',
+    'ow..ner@example.com',
+    'owner@example..com',
+    'owner@-example.com',
+    'owner@example.com.',
+    'owner@exa_mple.com',
+    'owner@exa\u2044mple.com',
+    'owner@😀.com',
+    'owner@%65xample.com',
+    'owner@exam=ple.com',
+  ])('%j', async (owner) => {
+    const device = newDevice({ owner })
+    await stage.control.member.put(device)
+    const reason = expect.stringContaining('email address') as string
+    expect(await untilError(stage.control, device._id)).toMatchObject({ code: 'bad_address', reason })
+    expect(await stage.mailsTo(owner)).toEqual([])
+  })
+})
+
+describe('an owner is the same in every spelling, and nobody else', () => {
+  test.each([
+    ['case', 'Owner@Example.COM', 'owner@example.com', true],
+    ['composition', 'caf\u00E9@example.com', 'cafe\u0301@example.com', true],
+    ['international domain', 'owner@EX\u00C4MPLE.com', 'owner@ex\u00E4mple.com', true],
+    ['homoglyph', '\u043Ewner@example.com', 'owner@example.com', false],
+    ['full width', 'ｏwner@example.com', 'owner@example.com', false],
+    ['dotless', 'ownerı@example.com', 'owneri@example.com', false],
+    ['plus', 'owner+phone@example.com', 'owner@example.com', false],
+    ['emoji', '😀@example.com', '😁@example.com', false],
+  ])('%s: %s and %s', async (_, one, other, same) => {
+    const devices = [newDevice({ owner: one }), newDevice({ owner: other })]
+    for (const device of devices) await stage.control.member.put(device)
+    const owners = devices.map(async ({ _id }) => (await untilState(stage, _id, 'confirming')).owner)
+    const [first, second] = await Promise.all(owners)
+    expect(first === second).toBe(same)
+    expect(ownerHashOf(one) === ownerHashOf(other)).toBe(same)
+  })
+})
+
+test('after all that a good device registers', () => stage.registerGoodDevice())
