@@ -1,0 +1,51 @@
+/** Nothing is set, and nothing else is installed: what a newcomer sees. */
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import type { CaughtMail } from './hostile/stage.ts'
+import { startSidecar, type SidecarProcess } from './process.ts'
+import { linkIn, typeCode } from './registration.ts'
+
+/** What the banner's curl command does. */
+function pasted(sidecar: SidecarProcess): { url: URL; device: string } {
+  const [, url, device] = /curl -X POST (\S+) [^]*? -d '(.*)'/.exec(sidecar.output()) ?? []
+  return { url: new URL(url!), device: device! }
+}
+
+/** As the user who is named in the address: fetch takes no credentials there. */
+function ask({ origin, pathname, username, password }: URL, init: RequestInit = {}): Promise<Response> {
+  const authorization = `Basic ${btoa(`${username}:${password}`)}`
+  return fetch(origin + pathname, { ...init, headers: { authorization, 'content-type': 'application/json' } })
+}
+
+test('a newcomer pastes the command of the banner, follows the mail, and logs in as the device', async () => {
+  const sidecar = await startSidecar({})
+  const { url, device } = await eventually(() => pasted(sidecar))
+  const { id } = (await (await ask(url, { method: 'POST', body: device })).json()) as { id: string }
+  const mail = await eventually(async () => {
+    const mails = (await (await fetch(`${sidecar.url}/_mail/api/mails`)).json()) as CaughtMail[]
+    expect(mails).toHaveLength(1)
+    return mails[0]!
+  })
+  expect(sidecar.output()).toContain(`${sidecar.url}/_mail`)
+  expect(mail.to).toEqual(['you@example.com'])
+  const { body } = await typeCode(linkIn(mail.text, sidecar.url))
+  expect(body).toMatchObject({ ok: true })
+
+  const session = new URL('/_session', url)
+  session.username = body.user!
+  session.password = body.password!
+  expect(await (await ask(session)).json()).toMatchObject({ userCtx: { name: body.user, roles: [expect.any(String)] } })
+  const registered = await (await ask(new URL(`${url.href}/${id}`))).json()
+  expect(registered).toMatchObject({ state: 'active', user: body.user })
+
+  expect(await sidecar.stop()).toBe(0)
+  await expect(ask(url)).rejects.toThrow()
+})
+
+test('what is embedded ends with a sidecar that was killed', async () => {
+  const sidecar = await startSidecar({})
+  const { url } = await eventually(() => pasted(sidecar))
+  expect((await ask(url)).status).toBe(200)
+  await sidecar.kill()
+  await eventually(() => expect(ask(url)).rejects.toThrow())
+})

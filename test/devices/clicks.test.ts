@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { createClicks, type SharedClick } from '../../sidecar/devices/clicks.ts'
+import { embeddedHashing, makePassword } from '../../sidecar/devices/passwords.ts'
+import { createLatch } from '../docstate/rig.ts'
+
+const made = makePassword(embeddedHashing)
+const sees = (shared: SharedClick) => Promise.resolve(shared.made === made)
+const makes = (shared: SharedClick) => {
+  shared.made = made
+  return Promise.resolve()
+}
+const shows = (shared: SharedClick) => {
+  shared.shown = true
+  return Promise.resolve()
+}
+
+test('a password that no page has shown is there for the next click, and for no other', async () => {
+  const clicks = createClicks()
+  await clicks.during('a', makes)
+  expect(await clicks.during('a', sees)).toBe(true)
+  expect(await clicks.during('b', sees)).toBe(false)
+})
+
+test('a click that breaks off leaves the password for the next', async () => {
+  const clicks = createClicks()
+  const lost = clicks.during('a', async (shared) => {
+    await makes(shared)
+    throw new Error('the browser has gone')
+  })
+  await expect(lost).rejects.toThrow('gone')
+  expect(await clicks.during('a', sees)).toBe(true)
+})
+
+test('a password that was shown is forgotten', async () => {
+  const clicks = createClicks()
+  await clicks.during('a', makes)
+  await clicks.during('a', shows)
+  expect(await clicks.during('a', sees)).toBe(false)
+})
+
+test('clicks at the same time share it, also after one of them has shown it', async () => {
+  const clicks = createClicks()
+  const latch = createLatch()
+  const slow = clicks.during('a', async (shared) => {
+    await latch.opened
+    return shared.made
+  })
+  await clicks.during('a', makes)
+  await clicks.during('a', shows)
+  latch.open()
+  expect(await slow).toBe(await made)
+  expect(await clicks.during('a', sees)).toBe(false)
+})
+
+test('what nobody comes back for is forgotten at last, the oldest first', async () => {
+  const clicks = createClicks()
+  for (let i = 0; i <= 1000; i++) await clicks.during(`${i}`, makes)
+  expect(await clicks.during('1000', sees)).toBe(true)
+  expect(await clicks.during('1', sees)).toBe(true)
+  expect(await clicks.during('0', sees)).toBe(false)
+})

@@ -1,0 +1,111 @@
+/** What the confirm page writes and shows, with the test in the place of the handlers. */
+import { beforeEach, expect, test } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { hashCode, newCode } from '../../sidecar/devices/codes.ts'
+import { createConfirmations } from '../../sidecar/devices/confirmations.ts'
+import { embeddedHashing } from '../../sidecar/devices/passwords.ts'
+import type { Confirmations } from '../../sidecar/http/confirmations.ts'
+import type { ViewResult } from '../../sidecar/couch/documents.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+
+const code = newCode()
+let db: Database
+
+beforeEach(async () => {
+  db = await freshDb('confirmations')
+  const codes = [{ hash: hashCode(code), expires_at: '2099-01-01T00:00:00.000Z' }]
+  const asked = { type: 'device', state: 'confirming', owner: 'owner@example.com', device_code: '1234' }
+  await db.put({ _id: 'd', ...asked, confirmation: { codes } })
+})
+
+/** The page of one worker, that waits for nothing. */
+const openPage = (patienceMs = 0) =>
+  createConfirmations({ database: db, clock: systemClock, hashing: embeddedHashing, patienceMs })
+
+const click = (page: Confirmations, fields: { deviceCode?: string; confirmCode?: string; deviceId?: string } = {}) => {
+  const { signal } = new AbortController()
+  return page.click({ deviceId: 'd', deviceCode: '1234', confirmCode: code, ...fields, signal })
+}
+
+/** The confirm documents that were written. */
+async function written(): Promise<string[]> {
+  const { rows } = await createTestCouch().request<ViewResult>({ db: db.name, path: '_all_docs' })
+  return rows.map(({ id }) => id!).filter((id) => id !== 'd')
+}
+
+/** What the handlers do with the right codes. */
+async function activate(confirmed_by: string): Promise<void> {
+  const device = await db.get('d')
+  const confirmation = { ...(device.confirmation as object), confirmed_by }
+  await db.put({ ...device, state: 'active', user: 'device-1', owner_role: 'owner-1', confirmation })
+}
+
+test('the same codes are one document, however often they are typed in, and others another', async () => {
+  const page = openPage()
+  expect(await click(page)).toEqual({ kind: 'pending' })
+  expect(await click(page)).toEqual({ kind: 'pending' })
+  expect(await click(openPage())).toEqual({ kind: 'pending' })
+  expect(await written()).toHaveLength(1)
+  await click(page, { deviceCode: '9999' })
+  const ids = await written()
+  expect(ids).toHaveLength(2)
+  for (const id of ids) expect(id).toMatch(/^confirm:[0-9a-f]{32}$/)
+})
+
+test.each([
+  ['another link', { confirmCode: newCode() }],
+  ['no link', { confirmCode: '' }],
+  ['another device', { deviceId: 'e' }],
+  ['the whole database', { deviceId: '_all_docs' }],
+  ['the server', { deviceId: '..' }],
+])('%s is refused, and nothing is written', async (_, fields) => {
+  expect(await click(openPage(), fields)).toEqual({ kind: 'refused' })
+  expect(await written()).toEqual([])
+})
+
+test('a password whose page came too late is on the next page, once', async () => {
+  const page = openPage()
+  await click(page)
+  const [id] = await written()
+  expect(await db.get(id!)).toMatchObject({ credentials: { derived_key: expect.any(String) as string } })
+  await activate(id!)
+  const shown = { kind: 'confirmed', user: 'device-1', password: expect.any(String) as string }
+  expect(await click(page)).toEqual(shown)
+  expect(await click(page)).toEqual({ kind: 'confirmed', user: 'device-1', password: undefined })
+})
+
+test('a worker that did not make the password shows none', async () => {
+  const [one, other] = [openPage(), openPage()]
+  await click(one)
+  await click(other)
+  const [id] = await written()
+  await activate(id!)
+  expect(await click(other)).toEqual({ kind: 'confirmed', user: 'device-1', password: undefined })
+  expect(await click(one)).toMatchObject({ password: expect.any(String) as string })
+})
+
+test('a password that did not count is not shown', async () => {
+  const page = openPage()
+  await click(page)
+  await activate('confirmed by the device itself')
+  expect(await click(page)).toEqual({ kind: 'confirmed', user: 'device-1', password: undefined })
+})
+
+test('a device that brought its credentials gets no others', async () => {
+  const device = await db.get('d')
+  const credentials = { password_scheme: 'pbkdf2', derived_key: '0'.repeat(40), salt: '00', iterations: 1000 }
+  await db.put({ ...device, credentials })
+  await click(openPage())
+  const [id] = await written()
+  expect(await db.get(id!)).not.toHaveProperty('credentials')
+})
+
+test('somebody who goes away ends the waiting', async () => {
+  const gone = new AbortController()
+  const waiting = openPage(60_000).click({ deviceId: 'd', deviceCode: '1234', confirmCode: code, signal: gone.signal })
+  await eventually(async () => expect(await written()).toHaveLength(1))
+  gone.abort(new Error('gone'))
+  await expect(waiting).rejects.toThrow('gone')
+})

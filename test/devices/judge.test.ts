@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { hashCode, newCode, sameText } from '../../sidecar/devices/codes.ts'
+import { judge } from '../../sidecar/devices/confirm-clicked.ts'
+import type { Device } from '../../sidecar/devices/documents.ts'
+
+const NOW = Date.UTC(2030, 0, 1)
+const code = newCode()
+const sent = (ms: number, of = code) => ({ hash: hashCode(of), expires_at: new Date(NOW + ms).toISOString() })
+
+const device = (state: string, fields: Partial<Device> = {}): Device => ({
+  _id: 'd',
+  type: 'device',
+  state,
+  owner: 'owner@example.com',
+  device_code: '1234',
+  confirmation: { codes: [sent(1000)] },
+  ...fields,
+})
+
+const clicks = {
+  'the right codes': ['1234', code],
+  'a wrong device code': ['1235', code],
+  'a wrong link': ['1234', newCode()],
+} as const
+
+describe.each<[state: string, ...verdicts: string[]]>([
+  ['new', 'too-early', 'too-early', 'refused'],
+  ['confirming', 'right', 'wrong', 'refused'],
+  ['confirmed', 'again', 'refused', 'refused'],
+  ['active', 'again', 'refused', 'refused'],
+  ['revoked', 'refused', 'refused', 'refused'],
+  ['expired', 'refused', 'refused', 'refused'],
+  ['error', 'refused', 'refused', 'refused'],
+])('in state %s', (state, ...verdicts) => {
+  test.each(Object.entries(clicks).map(([what, given], i) => [what, verdicts[i]!, given] as const))(
+    '%s are %s',
+    (_, verdict, [deviceCode, confirmCode]) => {
+      expect(judge(device(state), deviceCode, confirmCode, NOW)).toEqual({ kind: verdict })
+    },
+  )
+})
+
+test('a code is good until its time, to the millisecond', () => {
+  expect(judge(device('confirming'), '1234', code, NOW + 999)).toEqual({ kind: 'right' })
+  expect(judge(device('confirming'), '1234', code, NOW + 1000)).toEqual({ kind: 'expired' })
+})
+
+test('a code that is too old is so in every state, and whatever the device shows', () => {
+  for (const state of ['new', 'confirming', 'active', 'revoked']) {
+    expect(judge(device(state), '0000', code, NOW + 1000)).toEqual({ kind: 'expired' })
+  }
+})
+
+test('every code that was sent will do, and each has its own time', () => {
+  const other = newCode()
+  const two = device('confirming', { confirmation: { codes: [sent(-1, other), sent(1)] } })
+  expect(judge(two, '1234', code, NOW)).toEqual({ kind: 'right' })
+  expect(judge(two, '1234', other, NOW)).toEqual({ kind: 'expired' })
+})
+
+test('no device is as good as a wrong code', () => {
+  expect(judge(undefined, '1234', code, NOW)).toEqual({ kind: 'refused' })
+  expect(judge({ ...device('confirming'), confirmation: undefined as never }, '1234', code, NOW)).toEqual({
+    kind: 'refused',
+  })
+})
+
+test('the hash itself is no code, nor is the empty text', () => {
+  expect(judge(device('confirming'), '1234', hashCode(code), NOW)).toEqual({ kind: 'refused' })
+  expect(judge(device('confirming'), '1234', '', NOW)).toEqual({ kind: 'refused' })
+})
+
+test('codes have 160 bits, no two are the same, and need no escaping in a link', () => {
+  const codes = Array.from({ length: 1000 }, newCode)
+  expect(new Set(codes).size).toBe(1000)
+  for (const one of codes) expect(encodeURIComponent(one)).toBe(one)
+  expect(Buffer.from(codes[0]!, 'base64url')).toHaveLength(20)
+})
+
+test('texts of any length are compared', () => {
+  expect(sameText('', '')).toBe(true)
+  expect(sameText('a', 'aa')).toBe(false)
+  expect(sameText('é', 'e\u0301')).toBe(false)
+})

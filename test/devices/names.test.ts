@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { normaliseAddress, ownerHashOf, ownerRoleOf, userNameOf } from '../../sidecar/devices/names.ts'
+
+test.each([
+  ['Owner@Example.COM', 'owner@example.com'],
+  ['  owner@example.com\n', 'owner@example.com'],
+  ['cafe\u0301@example.com', 'caf\u00E9@example.com'],
+  ['OWNER@EX\u00C4MPLE.com', 'owner@ex\u00E4mple.com'],
+  ['first.last+tag@example.com', 'first.last+tag@example.com'],
+])('the address %j is %j', (written, normal) => {
+  expect(normaliseAddress(written)).toBe(normal)
+  expect(normaliseAddress(normal)).toBe(normal)
+  expect(ownerRoleOf(written)).toBe(ownerRoleOf(normal))
+})
+
+test.each([
+  ['\u043Ewner@example.com', 'owner@example.com'],
+  ['ｏwner@example.com', 'owner@example.com'],
+  ['own.er@example.com', 'owner@example.com'],
+])('%j and %j are two owners', (one, other) => {
+  expect(ownerRoleOf(one)).not.toBe(ownerRoleOf(other))
+  expect(ownerHashOf(one)).not.toBe(ownerHashOf(other))
+})
+
+test('names of users and roles show neither the address nor what a client chose', () => {
+  expect(userNameOf('_admin')).toMatch(/^device-[0-9a-f]{32}$/)
+  expect(ownerRoleOf('_admin@example.com')).toMatch(/^owner-[0-9a-f]{32}$/)
+  expect(userNameOf('a')).toBe(userNameOf('a'))
+  expect(userNameOf('a')).not.toBe(userNameOf('A'))
+})
