@@ -82,7 +82,8 @@ export function judge(device: Device | undefined, deviceCode: string, code: stri
   return { kind: done && right ? 'again' : 'refused' }
 }
 
-function withWrong(device: StoredDevice, confirmId: string, now: number): Doc {
+/** The device after a wrong guess. The same guess counts once. */
+export function withWrong(device: StoredDevice, confirmId: string, now: number): Doc {
   const wrong = [...new Set([...wrongConfirms(device), confirmId])]
   const confirmation = { codes: sentCodes(device), wrong }
   if (wrong.length < WRONG_ALLOWED) return { ...device, confirmation }

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
-import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { ClickOutcome, Confirmations } from '../http/confirmations.ts'
-import { judge } from './confirm-clicked.ts'
-import { findDevice, hashedPassword, type Device } from './documents.ts'
+import { judge, withWrong } from './confirm-clicked.ts'
+import { findDevice, hashedPassword, type Device, type StoredDevice } from './documents.ts'
 import { makePassword, type Hashing } from './passwords.ts'
 import { createClicks, type SharedClick } from './clicks.ts'
 
@@ -21,8 +20,11 @@ const POLL_MS = 150
 
 /**
  * What the confirm page does: writes the confirm document, as a device could do itself, and watches what becomes of
- * it. Its id follows from what was typed in, so that sending the form twice is one document. Nothing is written for a
- * link that is not good: strangers cannot fill the database.
+ * it. Its id follows from what was typed in, so that sending the form twice is one document.
+ *
+ * A confirm document holds the code of the link until it is handled, for everybody to read who may read the database.
+ * So it is written only when it is right: it uses the code up. A wrong guess is counted in the device's document, and
+ * for a link that is not good nothing is written: strangers cannot fill the database.
  */
 export function createConfirmations(options: ConfirmationsOptions): Confirmations {
   const { database, clock, hashing, patienceMs = 8000 } = options
@@ -42,42 +44,48 @@ export function createConfirmations(options: ConfirmationsOptions): Confirmation
     }
   }
 
-  /** Watches what becomes of the confirm document and its device. */
-  async function outcomeOf(id: string, deviceId: string, shared: SharedClick, find: Find, signal: AbortSignal) {
-    const until = clock.ticks() + patienceMs
-    while (clock.ticks() < until) {
-      await clock.sleep(POLL_MS, signal)
-      const [confirm, device] = [await find(id), await findDevice(deviceId, find)]
-      if (confirm?.state === 'error' || device?.state === 'error') return refused(shared)
-      if (device?.state === 'active') return confirmed(device, id, shared)
+  /** Counts a wrong guess; false if the device has changed meanwhile. */
+  async function count(device: StoredDevice, id: string): Promise<boolean> {
+    try {
+      await database.put(withWrong(device, id, clock.now()))
+      return true
+    } catch (thrown) {
+      if (isCouchError(thrown, 'conflict')) return false
+      throw thrown
     }
-    return { kind: 'pending' } as const
   }
 
-  return {
-    click({ deviceId, confirmCode, deviceCode, signal }) {
-      const find: Find = (id) => database.find(id, {}, { signal })
-      const fields = { device_id: deviceId, device_code: deviceCode, confirm_code: confirmCode }
-      const id = confirmIdOf(fields)
-      return clicks.during(id, async (shared): Promise<ClickOutcome> => {
-        const device = await findDevice(deviceId, find)
-        const verdict = judge(device, deviceCode, confirmCode, clock.now())
-        if (!device || verdict.kind === 'refused') return { kind: 'refused' }
-        if (verdict.kind === 'expired') return { kind: 'expired' }
-        if (verdict.kind === 'again' && device.state === 'active') return confirmed(device, id, shared)
-
+  async function decide(id: string, fields: Fields, shared: SharedClick, signal: AbortSignal): Promise<ClickOutcome> {
+    const find = (id: string) => database.find(id, {}, { signal })
+    const until = clock.ticks() + patienceMs
+    for (;;) {
+      const device = await findDevice(fields.device_id, find)
+      const { kind } = judge(device, fields.device_code, fields.confirm_code, clock.now())
+      if (!device || kind === 'refused') return refused(shared)
+      if (kind === 'expired') return { kind }
+      if (kind === 'wrong' && (await count(device, id))) return refused(shared)
+      if (device.state === 'active') return confirmed(device, id, shared)
+      if (kind === 'right' || kind === 'again') {
         shared.written ??= write(id, fields, device, shared).catch((thrown: unknown) => {
           shared.written = undefined // the next click tries again
           throw thrown
         })
         await shared.written
-        return outcomeOf(id, deviceId, shared, find, signal)
-      })
+        if ((await find(id))?.state === 'error') return refused(shared)
+      }
+      if (clock.ticks() >= until) return { kind: 'pending' }
+      await clock.sleep(POLL_MS, signal)
+    }
+  }
+
+  return {
+    click({ deviceId, deviceCode, confirmCode, signal }) {
+      const fields = { device_id: deviceId, device_code: deviceCode, confirm_code: confirmCode }
+      const id = confirmIdOf(fields)
+      return clicks.during(id, (shared) => decide(id, fields, shared, signal))
     },
   }
 }
-
-type Find = (id: string) => Promise<StoredDoc | undefined>
 
 /** With the password, if it is this click that counted. */
 async function confirmed({ user, confirmation }: Device, id: string, shared: SharedClick): Promise<ClickOutcome> {

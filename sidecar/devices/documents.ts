@@ -19,7 +19,7 @@ export interface SentCode {
 /** What was sent to the owner: any code that has not expired will do, since mails may cross. */
 export interface Confirmation {
   readonly codes: readonly SentCode[]
-  /** Confirm documents that had the right link and the wrong device code. */
+  /** Ids of confirm documents that had, or would have had, the right link and the wrong device code. */
   readonly wrong?: readonly string[]
   /** The confirm document that did it. */
   readonly confirmed_by?: string
@@ -68,7 +68,7 @@ export function sentCodes({ confirmation }: Device): SentCode[] {
   return Array.isArray(codes) ? codes.filter(isSentCode) : []
 }
 
-/** Ids of the confirm documents that had the right link and the wrong device code. */
+/** The guesses so far, whatever an admin may have put there. */
 export function wrongConfirms({ confirmation }: Device): unknown[] {
   const wrong: unknown = confirmation?.wrong
   return Array.isArray(wrong) ? wrong : []

@@ -42,16 +42,36 @@ async function activate(confirmed_by: string): Promise<void> {
   await db.put({ ...device, state: 'active', user: 'device-1', owner_role: 'owner-1', confirmation })
 }
 
-test('the same codes are one document, however often they are typed in, and others another', async () => {
+test('the same codes are one document, however often they are typed in', async () => {
   const page = openPage()
   expect(await click(page)).toEqual({ kind: 'pending' })
   expect(await click(page)).toEqual({ kind: 'pending' })
   expect(await click(openPage())).toEqual({ kind: 'pending' })
-  expect(await written()).toHaveLength(1)
-  await click(page, { deviceCode: '9999' })
-  const ids = await written()
-  expect(ids).toHaveLength(2)
-  for (const id of ids) expect(id).toMatch(/^confirm:[0-9a-f]{32}$/)
+  expect(await written()).toEqual([expect.stringMatching(/^confirm:[0-9a-f]{32}$/)])
+})
+
+test('wrong device codes are counted, each once, without a document that would hold the code of the link', async () => {
+  const page = openPage()
+  const guesses = ['0001', '0002', '0002', '0003', '0004']
+  for (const deviceCode of guesses) expect(await click(page, { deviceCode })).toEqual({ kind: 'refused' })
+  expect(await db.get('d')).toMatchObject({ state: 'confirming', confirmation: { wrong: { length: 4 } } })
+  await click(page, { deviceCode: '0005' })
+  expect(await db.get('d')).toMatchObject({ state: 'error', error: { code: 'too_many_attempts' } })
+  expect(await written()).toEqual([])
+})
+
+test('of many guesses at once none goes uncounted', async () => {
+  const page = openPage(10_000)
+  const guesses = Array.from({ length: 8 }, (_, i) => click(page, { deviceCode: `000${i}` }))
+  expect(await Promise.all(guesses)).toEqual(guesses.map(() => ({ kind: 'refused' })))
+  expect(await db.get('d')).toMatchObject({ state: 'error', error: { code: 'too_many_attempts' } })
+})
+
+test('while the device asks for another mail nothing is written', async () => {
+  await db.put({ ...(await db.get('d')), state: 'new' })
+  expect(await click(openPage())).toEqual({ kind: 'pending' })
+  expect(await click(openPage(), { deviceCode: '9999' })).toEqual({ kind: 'pending' })
+  expect(await written()).toEqual([])
 })
 
 test.each([
