@@ -19,8 +19,8 @@ test('a device registers: one mail, a link, the code that it shows, and a user o
   const browser = await openBrowser()
   const page = await (await browser.newContext(phone)).newPage()
   await page.goto(link)
-  await page.keyboard.type('1234')
-  await page.keyboard.press('Enter')
+  await page.getByLabel('Code on the device').fill('1234')
+  await page.getByRole('button', { name: 'Confirm this device' }).tap()
   await page.getByRole('heading', { name: 'Your device is confirmed' }).waitFor({ timeout: 20_000 })
   const [user, password] = await page.locator('dd').allInnerTexts()
 
