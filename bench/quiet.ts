@@ -29,7 +29,7 @@ async function startSidecar(
     ...{ COUCHDB_URL: url, SMTP_URL: 'smtp://127.0.0.1:1', SIDECAR_PORT: '0', SIDECAR_LOG_LEVEL: 'warn' },
     ...{ SIDECAR_CONTROL_DB: `${name}-control`, SIDECAR_DATABASES: name, SIDECAR_HANDLERS: handlers },
   }
-  const child = fork(main, ['start'], { env, silent: true })
+  const child = fork(main, ['start'], { env, silent: true, execArgv: [] })
   return {
     child,
     async stop() {

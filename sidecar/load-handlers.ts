@@ -1,7 +1,6 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { tsImport } from 'tsx/esm/api'
 import { ConfigError, failureOf } from './core/errors.ts'
 import { collectHandlers, joinHandlers, type HandlersModule, type LoadedHandlers } from './docstate/handlers.ts'
 
@@ -26,6 +25,8 @@ export async function loadHandlers(paths: readonly string[]): Promise<LoadedHand
   return joinHandlers(loaded)
 }
 
+const JAVASCRIPT = /\.[cm]?js$/
+
 /** In a folder that does not say `"type": "module"`, TypeScript is CommonJS, with its exports a step further down. */
 type MaybeCommonJs = Partial<HandlersModule> & { readonly default?: Partial<HandlersModule> }
 
@@ -34,10 +35,21 @@ async function importModule(path: string): Promise<HandlersModule> {
   await access(file).catch(() => {
     throw new ConfigError([`expected a module, found no file ${file}`])
   })
-  const module = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: MaybeCommonJs }
+  const module = (await importAny(pathToFileURL(file).href)) as { default?: MaybeCommonJs }
   const made = module.default?.default ?? module.default
   if (typeof made?.register !== 'function' || typeof made.machines !== 'object') {
     throw new ConfigError(['expected a default export made by defineHandlers(…) of couchdb-sidecar'])
   }
   return made as HandlersModule
+}
+
+/** Node's own way where it will do: tsx takes a thread of its own on Node 20, and with it 50 MB. */
+async function importAny(url: string): Promise<unknown> {
+  try {
+    if (JAVASCRIPT.test(url)) return await import(url)
+  } catch (thrown) {
+    if ((thrown as { code?: unknown }).code !== 'ERR_UNKNOWN_FILE_EXTENSION') throw thrown // it imports TypeScript
+  }
+  const { tsImport } = await import('tsx/esm/api')
+  return tsImport(url, import.meta.url)
 }

@@ -97,7 +97,7 @@ export const settings = z.object({
     argument: 'number',
     meaning: 'the most connections to CouchDB at once, feeds included',
   }),
-  SIDECAR_MEMORY: described(bytes('64kb').prefault('16mb'), {
+  SIDECAR_MEMORY: described(bytes('64kb').prefault('8mb'), {
     argument: 'size',
     meaning: 'the most bytes of documents in flight at once',
   }),

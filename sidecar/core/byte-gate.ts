@@ -4,6 +4,9 @@
  */
 export class ByteGate {
   #inFlight = 0
+  /** Somebody had to wait, and more than half has been in flight since. */
+  #full = false
+  readonly #low = new Set<() => void>()
   readonly #waiting: { bytes: number; admit: () => void }[] = []
 
   readonly budget: number
@@ -29,6 +32,7 @@ export class ByteGate {
       this.#inFlight += bytes
       return
     }
+    this.#full = true
     await new Promise<void>((resolve, reject) => {
       const entry = {
         bytes,
@@ -50,6 +54,31 @@ export class ByteGate {
   leave(bytes: number): void {
     this.#inFlight -= bytes
     this.#admit()
+    if (this.#full && this.#inFlight <= this.budget / 2) this.#ebb()
+  }
+
+  /**
+   * For a source that fetches much at a time: resolves at once, or after the gate was full when half of it is free.
+   * Rejects with the signal's reason.
+   */
+  async whenLow(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    if (!this.#full) return
+    await new Promise<void>((resolve, reject) => {
+      const settle = () => {
+        signal.removeEventListener('abort', settle)
+        this.#low.delete(settle)
+        if (signal.aborted) reject(signal.reason as Error)
+        else resolve()
+      }
+      signal.addEventListener('abort', settle, { once: true })
+      this.#low.add(settle)
+    })
+  }
+
+  #ebb(): void {
+    this.#full = false
+    for (const settle of [...this.#low]) settle()
   }
 
   #admit(): void {

@@ -8,10 +8,17 @@ export class Slots {
     this.#limit = limit
   }
 
+  /** Calls `work` in a place of its own, at once or when there is one. Each needs one `leave`. */
+  take(work: () => void): void {
+    if (this.#waiting.length === 0 && this.#taken < this.#limit()) {
+      this.#taken += 1
+      work()
+    } else this.#waiting.push(work)
+  }
+
   /** Resolves when there is a place. Each needs one `leave`. */
-  async enter(): Promise<void> {
-    if (this.#waiting.length === 0 && this.#taken < this.#limit()) this.#taken += 1
-    else await new Promise<void>((admit) => this.#waiting.push(admit))
+  enter(): Promise<void> {
+    return new Promise((resolve) => this.take(resolve))
   }
 
   leave(): void {

@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Position } from 'acorn'
-import { buildSync, type BuildFailure, type BuildResult, type Message } from 'esbuild'
+import { build, stop, type BuildFailure, type BuildOptions, type Message } from 'esbuild'
 import { DeployError, refuseBroken } from './errors.ts'
 
 /** `es2017`: SpiderMonkey 60 and later, QuickJS, PouchDB. `es5`: SpiderMonkey 1.8.5. */
@@ -34,9 +34,9 @@ export interface Bundle {
  * Bundles each module by itself, all in one run of esbuild that leaves no process behind. Throws `DeployError` with
  * every error at its place. Warnings are errors too: they tell of syntax that the target lacks, or of a mistake.
  */
-export function bundleModules(files: readonly string[], target: Target): Bundle[] {
+export async function bundleModules(files: readonly string[], target: Target): Promise<Bundle[]> {
   if (files.length === 0) return []
-  const result = build(files, target)
+  const result = await run(optionsFor(files, target))
   refuseBroken(result.warnings.map(faultOf))
   const output = new Map(result.outputFiles.map(({ path, text }) => [relative(process.cwd(), path), text]))
   return files.map((file, entry) => {
@@ -53,28 +53,38 @@ export function bundleModules(files: readonly string[], target: Target): Bundle[
   })
 }
 
-function build(files: readonly string[], target: Target) {
+const optionsFor = (files: readonly string[], target: Target) =>
+  ({
+    entryPoints: files.map((file, entry) => ({ in: file, out: String(entry) })),
+    outdir: process.cwd(), // only for the names in the source maps: nothing is written
+    write: false,
+    bundle: true,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    target,
+    supported,
+    minifyWhitespace: true, // so that the text does not depend on how the source was laid out
+    charset: 'ascii',
+    legalComments: 'none',
+    sourcemap: 'external',
+    sourcesContent: false,
+    logLevel: 'silent',
+  }) satisfies BuildOptions
+
+let running = 0
+
+/** esbuild keeps a process for the next build, which here may be days away: the last one out ends it. */
+async function run(options: ReturnType<typeof optionsFor>) {
+  running += 1
   try {
-    return buildSync({
-      entryPoints: files.map((file, entry) => ({ in: file, out: String(entry) })),
-      outdir: process.cwd(), // only for the names in the source maps: nothing is written
-      write: false,
-      bundle: true,
-      format: 'esm',
-      platform: 'neutral',
-      mainFields: ['module', 'main'],
-      target,
-      supported,
-      minifyWhitespace: true, // so that the text does not depend on how the source was laid out
-      charset: 'ascii',
-      legalComments: 'none',
-      sourcemap: 'external',
-      sourcesContent: false,
-      logLevel: 'silent',
-    }) satisfies BuildResult
+    return await build(options)
   } catch (thrown) {
     if (!isBuildFailure(thrown)) throw thrown
     throw new DeployError('ddocs_broken', thrown.errors.map(faultOf), { cause: thrown })
+  } finally {
+    running -= 1
+    if (running === 0) await stop()
   }
 }
 

@@ -36,7 +36,7 @@ export async function compileDdocs({ folder, machines, target = 'es2017' }: Comp
   const sources = layout.ddocs.flatMap(({ sources }) => sources)
   const files = sources.flatMap(({ kind, file }) => (kind === 'module' ? [file] : []))
   const sandbox = createSandbox()
-  const modules = evaluateModules([...files, ...layout.samples], target, sandbox)
+  const modules = await evaluateModules([...files, ...layout.samples], target, sandbox)
   const samples = allSamples(layout.samples.flatMap((file) => samplesFrom(basename(file), modules.get(file)!.value)))
 
   const docs: Doc[] = []

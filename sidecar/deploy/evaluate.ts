@@ -14,14 +14,15 @@ export interface Evaluated {
 export const isFunction = ({ value }: Evaluated) => typeof value === 'function'
 
 /** All modules, by their files. Throws `DeployError` with the faults of all of them. */
-export function evaluateModules(
+export async function evaluateModules(
   files: readonly string[],
   target: Target,
   sandbox: Sandbox,
-): ReadonlyMap<string, Evaluated> {
+): Promise<ReadonlyMap<string, Evaluated>> {
   const evaluated = new Map<string, Evaluated>()
   const faults: string[] = []
-  bundleModules(files, target).forEach((bundle, index) => {
+  const bundles = await bundleModules(files, target)
+  bundles.forEach((bundle, index) => {
     try {
       evaluated.set(files[index]!, evaluate(bundle, target, sandbox))
     } catch (thrown) {

@@ -61,7 +61,7 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   function lose(flight: Flight, why: string): void {
     held.delete(flight)
-    flight.abort.abort(new ClaimLost(why))
+    flight.stop(new ClaimLost(why))
   }
 
   return {

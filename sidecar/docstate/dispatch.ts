@@ -7,7 +7,7 @@ import type { Writer } from '../couch/writer.ts'
 import { docstateOf, type Assess } from './assess.ts'
 import { withDocstate } from './documents.ts'
 import type { DueQueue } from './due.ts'
-import { createFlight, type Flight } from './flight.ts'
+import { Flight } from './flight.ts'
 import type { Fly, FlightEnd } from './fly.ts'
 import { LeaseWatch } from './lease-watch.ts'
 import type { Registration } from './types.ts'
@@ -47,6 +47,9 @@ export class Dispatch {
   readonly #leases: LeaseWatch
   readonly #flights = new Map<string, InFlight>()
   readonly #idle: (() => void)[] = []
+  /** With a count it makes tokens: nobody else has the same. */
+  readonly #process = randomUUID()
+  #count = 0
 
   constructor(options: DispatchOptions) {
     this.#options = options
@@ -91,6 +94,11 @@ export class Dispatch {
     }
   }
 
+  /** Resolves when more is wanted: not while plenty of documents wait in memory. */
+  whenHungry(signal: AbortSignal): Promise<void> {
+    return this.#gate.whenLow(signal)
+  }
+
   /** Resolves when nothing is in flight. */
   async whenIdle(): Promise<void> {
     if (this.#flights.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
@@ -98,7 +106,7 @@ export class Dispatch {
 
   /** Tells every handler that runs to stop. */
   abort(reason: Error): void {
-    for (const { flight } of this.#flights.values()) flight.abort.abort(reason)
+    for (const { flight } of this.#flights.values()) flight.stop(reason)
   }
 
   #join(already: InFlight, doc: StoredDoc, settled: () => void): void {
@@ -122,7 +130,7 @@ export class Dispatch {
       return this.#join(already, doc, settled)
     }
     const entry: InFlight = {
-      flight: createFlight(registration, doc, randomUUID()),
+      flight: new Flight(registration, doc, `${this.#process}/${++this.#count}`),
       newer: undefined,
       settled: [settled],
     }
@@ -135,8 +143,8 @@ export class Dispatch {
 
   /** Only the end of all patience, or a mistake of ours, comes here. */
   #crashed(flight: Flight, thrown: unknown): FlightEnd {
-    if (!flight.abort.signal.aborted) this.#options.log.error({ doc: flight.id, err: thrown }, 'a flight broke off')
-    return flight.abort.signal.aborted ? 'given-up' : 'not-taken'
+    if (!flight.stopped) this.#options.log.error({ doc: flight.id, err: thrown }, 'a flight broke off')
+    return flight.stopped ? 'given-up' : 'not-taken'
   }
 
   #end(entry: InFlight, end: FlightEnd, cost: number, signal: AbortSignal): void {

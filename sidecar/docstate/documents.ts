@@ -13,8 +13,9 @@ import type { Claim, Docstate } from './types.ts'
 
 /** `doc` with this `docstate`, or without any. */
 export function withDocstate<D extends Doc>(doc: D, docstate: Docstate | undefined): D {
+  if (docstate) return { ...doc, docstate }
   const { docstate: _old, ...fields } = doc as D & { docstate?: unknown }
-  return (docstate ? { ...fields, docstate } : fields) as D
+  return fields as D
 }
 
 /** What stays true of the entry over its tries. */
@@ -40,13 +41,12 @@ export const released = (flight: Flight): StoredDoc => withDocstate(flight.doc, 
 
 /** The handler's document. It has left the state, or else is marked so that it is not handled again. */
 export function saved(flight: Flight, next: Doc, machines: Machines, now: number): Doc {
-  const doc = { ...next, _id: flight.id, _rev: flight.doc._rev }
   const { type, state } = flight.registration
   if (next.state === state) {
-    return withDocstate(doc, { state, entry: flight.entry, handled: isoTime(now) })
+    return withDocstate(next, { state, entry: flight.entry, handled: isoTime(now) })
   }
   const timeout = machines[type]?.[String(next.state)]?.timeout
-  return withDocstate(doc, timeout && { state: String(next.state), timeout_at: isoTime(now + timeout.afterMs) })
+  return withDocstate(next, timeout && { state: String(next.state), timeout_at: isoTime(now + timeout.afterMs) })
 }
 
 /** `state: "error"`, final until somebody brings it back. */

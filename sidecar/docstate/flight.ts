@@ -1,50 +1,81 @@
 import { createHash } from 'node:crypto'
-import { createExclusive } from '../core/exclusive.ts'
+import { createExclusive, type Exclusive } from '../core/exclusive.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import type { Docstate, Registration } from './types.ts'
 
-/** One document on its way through claim, handler and save. There is never more than one for an id. */
-export interface Flight {
-  readonly id: string
+/**
+ * One document on its way through claim, handler and save. There is never more than one for an id, and thousands of
+ * them wait at a time: what only a few need is made when it is asked for.
+ */
+export class Flight {
   readonly registration: Registration
-  /** What the engine knew about this entry before this try. */
-  before: Docstate | undefined
-  /** The revision with which the entry began. */
-  readonly entry: string
   /** Tells this try from all others of all workers; written into the claim. */
   readonly token: string
+  /** The revision with which the entry began. */
+  readonly entry: string
+  /** What the engine knew about this entry before this try. */
+  before: Docstate | undefined
   /** The document as we last read or wrote it; of an unsafe handler, with our claim. */
   doc: StoredDoc
-  /** Aborts when the claim is lost, or the sidecar has no more time. */
-  readonly abort: AbortController
   /** When our claim was last known to be ours, by our own clock (ticks). Undefined without a claim. */
   provenAt: number | undefined
-  /** One write on the document at a time: a renewal, the handler's own save, the last save. */
-  readonly exclusive: <T>(work: () => T | Promise<T>) => Promise<T>
   /** The handler has saved the document in another state by itself. */
-  left: boolean
-}
+  left = false
+  #exclusive: Exclusive | undefined
+  #stopped: Error | undefined
+  #controller: AbortController | undefined
+  #onStop: ((reason: Error) => void) | undefined
 
-export function createFlight(registration: Registration, doc: StoredDoc, token: string): Flight {
-  const before = docstateOf(doc)
-  return {
-    id: doc._id,
-    registration,
-    before,
-    entry: before?.entry ?? doc._rev,
-    token,
-    doc,
-    abort: new AbortController(),
-    provenAt: undefined,
-    exclusive: createExclusive(),
-    left: false,
+  constructor(registration: Registration, doc: StoredDoc, token: string) {
+    this.registration = registration
+    this.doc = doc
+    this.token = token
+    this.before = docstateOf(doc)
+    this.entry = this.before?.entry ?? doc._rev
+  }
+
+  get id(): string {
+    return this.doc._id
+  }
+
+  /** One write on the document at a time: a renewal, the handler's own save, the last save. */
+  get exclusive(): Exclusive {
+    return (this.#exclusive ??= createExclusive())
+  }
+
+  /** Why its handler was told to stop: the claim is lost, or the sidecar has no more time. */
+  get stopped(): Error | undefined {
+    return this.#stopped
+  }
+
+  /** Aborts when the flight is stopped. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    if (this.#stopped) this.#controller.abort(this.#stopped)
+    return this.#controller.signal
+  }
+
+  stop(reason: Error): void {
+    if (this.#stopped) return
+    this.#stopped = reason
+    this.#onStop?.(reason)
+    this.#controller?.abort(reason)
+  }
+
+  /** Does not wait for work that does not listen to its signal; what it still does counts for nothing. */
+  untilStopped<T>(work: T | Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#onStop = reject
+      if (this.#stopped) reject(this.#stopped)
+      Promise.resolve(work).then(resolve, reject)
+    })
   }
 }
 
 /** `ctx.key`: the same for every try of one entry on any worker, since all of them read it off the document. */
-export function keyOf(database: string, flight: Flight): string {
-  const parts = [database, flight.id, flight.registration.state, flight.entry]
+export function keyOf(database: string, { id, registration, entry }: Flight): string {
+  const parts = [database, id, registration.state, entry]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
 }
 

@@ -42,35 +42,34 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
   const runnable = new Slots(() => concurrency)
 
   async function claimAndRun(flight: Flight): Promise<Outcome | FlightEnd> {
-    await claimable.enter()
+    if (closed()) return 'given-up'
+    const claim = unsafe ? await claims.take(flight) : undefined
+    if (claim?.kind === 'lost') return 'not-ours'
+    if (claim?.kind === 'refused') log.warn({ doc: flight.id, ...claim.failure }, 'CouchDB refuses the claim')
+    if (claim && claim.kind !== 'stored') return 'not-taken'
+    await runnable.enter()
     try {
-      if (closed()) return 'given-up'
-      const claim = unsafe ? await claims.take(flight) : undefined
-      if (claim?.kind === 'lost') return 'not-ours'
-      if (claim?.kind === 'refused') log.warn({ doc: flight.id, ...claim.failure }, 'CouchDB refuses the claim')
-      if (claim && claim.kind !== 'stored') return 'not-taken'
-      await runnable.enter()
-      try {
-        if (closed()) {
-          if (unsafe) await claims.release(flight)
-          return 'given-up'
-        }
-        const began = ticks()
-        const outcome = await execute(flight)
-        meanMs += (Math.max(0.01, ticks() - began) - meanMs) / 16
-        return outcome
-      } finally {
-        runnable.leave()
+      if (closed()) {
+        if (unsafe) await claims.release(flight)
+        return 'given-up'
       }
+      const began = ticks()
+      const outcome = await execute(flight)
+      meanMs += (Math.max(0.01, ticks() - began) - meanMs) / 16
+      return outcome
     } finally {
-      claimable.leave()
+      runnable.leave()
     }
   }
 
-  return async (flight) => {
-    const outcome = await claimAndRun(flight)
+  async function goAllTheWay(flight: Flight): Promise<FlightEnd> {
+    const outcome = await claimAndRun(flight).finally(() => claimable.leave())
     if (typeof outcome === 'string') return outcome
     await settle(flight, outcome)
     return 'settled'
   }
+
+  // Thousands wait here: for each there is this promise and nothing else.
+  return (flight) =>
+    new Promise((resolve, reject) => claimable.take(() => void goAllTheWay(flight).then(resolve, reject)))
 }

@@ -15,12 +15,22 @@ export interface Mail {
   send(message: Message): Promise<void>
 }
 
+export interface MailEntry {
+  /** Stable over the tries of one entry. */
+  readonly key: string
+  /** Message-IDs that the server had accepted on earlier tries. */
+  readonly done: readonly string[]
+  /** Ends the waiting for a connection; a message that is being handed over gets its answer. */
+  readonly signal: AbortSignal
+}
+
+/** `ctx.mail`, with what the engine has to remember. */
+export interface EntryMail extends Mail {
+  /** Message-IDs accepted so far, on earlier tries and on this one. */
+  readonly done: readonly string[]
+}
+
 /** Where the engine gets an entry's mail from. */
 export interface MailBinding {
-  /** `done`: the Message-IDs that earlier tries of this entry saw accepted; the answer's `done` has the new ones too. */
-  forEntry(entry: {
-    readonly key: string
-    readonly done: readonly string[]
-    readonly signal: AbortSignal
-  }): Mail & { readonly done: readonly string[] }
+  forEntry(entry: MailEntry): EntryMail
 }

@@ -41,9 +41,13 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
   /** Undefined where nobody knows. */
   async function attempt(flight: Flight, doc: Doc): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
     try {
-      const written = await writer.write({ ...doc, _id: flight.id, _rev: flight.doc._rev })
+      const next = { ...doc, _id: flight.id, _rev: flight.doc._rev }
+      const written = await writer.write(next)
       if (written.kind === 'refused') return { kind: 'refused', failure: written }
-      if (written.kind !== 'conflict') flight.doc = { ...doc, _id: flight.id, _rev: written.rev }
+      if (written.kind !== 'conflict') {
+        next._rev = written.rev
+        flight.doc = next
+      }
       return written
     } catch (thrown) {
       if (thrown instanceof CouchError) return undefined

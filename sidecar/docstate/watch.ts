@@ -92,10 +92,11 @@ export class Watch {
   }
 
   async #take(event: FeedEvent, signal: AbortSignal): Promise<void> {
-    const { log } = this.#options
+    const { log, dispatch } = this.#options
     switch (event.kind) {
       case 'rows':
         this.#life = event.life
+        await dispatch.whenHungry(signal)
         for (const row of event.rows) await this.#row(row, signal)
         return
       case 'caught-up':

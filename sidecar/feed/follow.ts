@@ -38,13 +38,19 @@ export interface FollowOptions {
 
 const QUIET_MS = 500
 const BACKOFF = { baseMs: 250, capMs: 15_000 }
+/**
+ * Then the next connection is asked for, when the consumer wants more. Without an end the server would fill the
+ * buffers between us, and a database that is written to while its rows wait there would send each change of a document.
+ */
+const ROWS_A_CONNECTION = 1000
 
 /**
  * Follows one database for ever, or until the signal aborts (then it returns). At least once, in the server's order:
  * rows may come again after a reconnection, all of them after a rewind, and none is left out. Never ends by itself
  * and never throws: whatever goes wrong is an event, and is tried again.
  *
- * Nothing is read ahead of the consumer but what the connection buffers: a slow consumer slows the server.
+ * Nothing is read ahead of the consumer but what the connection buffers, and at most ROWS_A_CONNECTION rows: a slow
+ * consumer slows the server.
  */
 export async function* follow(options: FollowOptions, signal: AbortSignal): AsyncGenerator<FeedEvent> {
   const { database, clock, random, slowlyMs = 30_000 } = options
@@ -52,6 +58,7 @@ export async function* follow(options: FollowOptions, signal: AbortSignal): Asyn
   let failures = 0
 
   while (!signal.aborted) {
+    let moved = false
     try {
       const life = String((await database.info({ signal })).instance_start_time)
       if (place.life !== undefined && place.life !== life) {
@@ -66,11 +73,13 @@ export async function* follow(options: FollowOptions, signal: AbortSignal): Asyn
         }
         if (event.kind === 'rows') {
           failures = 0
+          moved = true
           yield { ...event, life }
           place = { ...place, seq: event.rows.at(-1)!.seq }
         } else yield event
       }
-      failures += 1 // a feed that ends at once must not become a hot loop; rows have set it back
+      if (moved) continue
+      failures += 1 // a feed that ends at once must not become a hot loop
       await clock.sleep(fullJitter(BACKOFF, failures, random), signal)
     } catch (thrown) {
       if (signal.aborted) return
@@ -105,6 +114,7 @@ async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal):
       include_docs: true,
       conflicts: true,
       since: seqText(since),
+      limit: ROWS_A_CONNECTION,
       heartbeat: heartbeatMs,
     }
     const bytes = open(() => database.changes(query, connection.signal)) // its silence counts from the request on

@@ -68,5 +68,6 @@ export class Progress {
     else this.#first = step.after
     if (step.after) step.after.before = step.before
     else this.#last = step.before
+    step.before = step.after = undefined // or V8 would carry along whatever comes after it, dead as it is
   }
 }

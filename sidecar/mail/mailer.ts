@@ -6,7 +6,7 @@
 import { domainToASCII } from 'node:url'
 import type { Logger } from 'pino'
 import { ConfigError } from '../core/errors.ts'
-import type { Mail, Message } from '../docstate/mail.ts'
+import type { MailBinding, Message } from '../docstate/mail.ts'
 import { domainOf, parseSender } from './address.ts'
 import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
 import { checkMessage, messageIdOf } from './message.ts'
@@ -21,23 +21,7 @@ export interface MailerOptions {
   readonly times?: Partial<MailTimes>
 }
 
-export interface MailEntry {
-  /** Stable over the tries of one entry. */
-  readonly key: string
-  /** Message-IDs that the server had accepted on earlier tries. */
-  readonly done: readonly string[]
-  /** Ends the waiting for a connection; a message that is being handed over gets its answer. */
-  readonly signal: AbortSignal
-}
-
-/** `ctx.mail`, with what the engine has to remember. */
-export interface EntryMail extends Mail {
-  /** Message-IDs accepted so far, on earlier tries and on this one. */
-  readonly done: readonly string[]
-}
-
-export interface Mailer {
-  forEntry(entry: MailEntry): EntryMail
+export interface Mailer extends MailBinding {
   /** Connects and logs in, to find out whether it could send. Throws `MailError`. */
   verify(): Promise<void>
   /** Ends every connection. Messages under way fail; resolves when they have. */

@@ -37,3 +37,21 @@ test('an aborted wait frees its place for the next', async () => {
   await small
   expect(gate.inFlight).toBe(20)
 })
+
+test('once full, it is low again when half has left', async () => {
+  const gate = new ByteGate(100)
+  await gate.enter(100, open)
+  await gate.whenLow(open) // nobody has had to wait yet
+  const waiting = gate.enter(10, open)
+  let low = false
+  const becameLow = gate.whenLow(open).then(() => (low = true))
+  const leaving = new AbortController()
+  const abandoned = gate.whenLow(leaving.signal)
+  leaving.abort(new Error('gone'))
+  await expect(abandoned).rejects.toThrow('gone')
+  gate.leave(50)
+  await waiting
+  expect(low, '60 of 100 in flight').toBe(false)
+  gate.leave(10)
+  await becameLow
+})

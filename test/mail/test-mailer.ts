@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { createMailer, type EntryMail, type Mailer, type MailerOptions } from '../../sidecar/mail/mailer.ts'
+import type { EntryMail } from '../../sidecar/docstate/mail.ts'
+import { createMailer, type Mailer, type MailerOptions } from '../../sidecar/mail/mailer.ts'
 
 export const message = { to: 'owner@example.com', subject: 'Hello', text: 'One', html: '<p>One</p>' }
 
