@@ -20,18 +20,17 @@ export class ByteGate {
     return this.#inFlight
   }
 
-  /** True if `bytes` would be let in at once; then `enter` need not be awaited. */
-  hasRoom(bytes: number): boolean {
-    return this.#waiting.length === 0 && (this.#inFlight === 0 || this.#inFlight + bytes <= this.budget)
+  /** Lets the bytes in if that can be at once. */
+  tryEnter(bytes: number): boolean {
+    const room = this.#waiting.length === 0 && (this.#inFlight === 0 || this.#inFlight + bytes <= this.budget)
+    if (room) this.#inFlight += bytes
+    return room
   }
 
   /** Resolves when the bytes are let in; rejects with the signal's reason. Each enter needs one `leave`. */
   async enter(bytes: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
-    if (this.hasRoom(bytes)) {
-      this.#inFlight += bytes
-      return
-    }
+    if (this.tryEnter(bytes)) return
     this.#full = true
     await new Promise<void>((resolve, reject) => {
       const entry = {

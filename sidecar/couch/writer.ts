@@ -8,11 +8,11 @@ export type Written =
   /** A cluster's 202: at least one copy has it, but not the quorum. Whoever needs to have won, has lost. */
   | { readonly kind: 'accepted'; readonly rev: string }
   | { readonly kind: 'conflict' }
-  /** By `validate_doc_update`, `_security`, or because CouchDB cannot store such a document. */
+  /** By `validate_doc_update`, `_security`, or because such a document cannot be stored or has no JSON. */
   | { readonly kind: 'refused'; readonly code: CouchErrorCode; readonly reason: string }
 
 export interface Writer {
-  /** Throws `CouchError` where the outcome is unknown, `TypeError` for a document that has no JSON. */
+  /** Throws `CouchError` where the outcome is unknown. */
   write(doc: Doc): Promise<Written>
   /** Resolves when nothing is waiting or under way. */
   drain(): Promise<void>
@@ -88,12 +88,23 @@ export function createWriter(database: Database, signal: AbortSignal): Writer {
   return {
     write: (doc) =>
       new Promise((resolve, reject) => {
-        waiting.push({ id: doc._id, json: JSON.stringify(doc), resolve, reject })
+        const json = textOf(doc)
+        if (typeof json !== 'string') return resolve(json)
+        waiting.push({ id: doc._id, json, resolve, reject })
         running ??= run()
       }),
     async drain() {
       while (running) await running
     },
+  }
+}
+
+/** A cycle or a BigInt has no JSON. */
+function textOf(doc: Doc): string | Written {
+  try {
+    return JSON.stringify(doc)
+  } catch (thrown) {
+    return { kind: 'refused', code: 'bad_request', reason: (thrown as Error).message }
   }
 }
 

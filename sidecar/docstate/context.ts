@@ -26,7 +26,7 @@ export interface ContextOptions {
 export interface Run {
   readonly context: Context
   /** Effects seen to happen on this try or before (Message-IDs). */
-  done(): readonly string[]
+  readonly done: () => readonly string[]
 }
 
 /** Most handlers use little of their context: each part is made when it is asked for. */

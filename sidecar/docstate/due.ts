@@ -12,14 +12,12 @@ export class DueQueue {
   readonly #clock: Clock
   readonly #horizonMs: number
   #wake: (() => void) | undefined
+  /** What `next` sleeps for. */
+  #until = Infinity
 
   constructor(clock: Clock, horizonMs: number) {
     this.#clock = clock
     this.#horizonMs = horizonMs
-  }
-
-  get size(): number {
-    return this.#at.size
   }
 
   /** Look at this document at `at` (milliseconds since the epoch), or now. */
@@ -29,7 +27,12 @@ export class DueQueue {
     const known = this.#at.get(id)
     if (known !== undefined && known <= grained) return
     this.#at.set(id, grained)
-    this.#wake?.()
+    if (grained < this.#until) this.#wake?.()
+  }
+
+  /** Nothing is due for it any more. */
+  forget(id: string): void {
+    this.#at.delete(id)
   }
 
   /** Waits for the next ids that are due. Throws the signal's reason. */
@@ -40,9 +43,9 @@ export class DueQueue {
       const due = [...this.#at].filter(([, at]) => at <= now).map(([id]) => id)
       for (const id of due) this.#at.delete(id)
       if (due.length > 0) return due
-      let next = Infinity
-      for (const at of this.#at.values()) next = Math.min(next, at)
-      await this.#pause(next - now, signal)
+      this.#until = Infinity
+      for (const at of this.#at.values()) this.#until = Math.min(this.#until, at)
+      await this.#pause(this.#until - now, signal)
     }
   }
 

@@ -124,7 +124,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   async function sweepNowAndThen(signal: AbortSignal): Promise<void> {
     await within(clock, FIRST_SWEEP_MS, watch.caughtUp, signal)
-    await within(clock, FIRST_SWEEP_MS, dispatch.whenIdle(), signal)
+    await within(clock, FIRST_SWEEP_MS, dispatch.flights.whenIdle(), signal)
     for (;;) {
       signal.throwIfAborted()
       try {
@@ -150,10 +150,10 @@ export function createEngine(options: EngineOptions): Engine {
 
   async function finish(): Promise<void> {
     closed = true
-    const settled = await within(clock, graceMs, dispatch.whenIdle())
+    const settled = await within(clock, graceMs, dispatch.flights.whenIdle())
     if (!settled) {
-      dispatch.abort(new Error('the sidecar stops'))
-      await within(clock, LAST_WORDS_MS, dispatch.whenIdle())
+      dispatch.flights.stop(new Error('the sidecar stops'))
+      await within(clock, LAST_WORDS_MS, dispatch.flights.whenIdle())
     }
     await within(clock, LAST_WORDS_MS, watch.savePlace(hard.signal))
     hard.abort(new Error('the sidecar has stopped'))
@@ -183,7 +183,7 @@ export function createEngine(options: EngineOptions): Engine {
     health: () => ({
       database: database.name,
       following: watch.following,
-      inFlight: dispatch.inFlight,
+      inFlight: dispatch.flights.size,
       rewinds: watch.rewinds,
       trouble: watch.trouble?.code,
     }),

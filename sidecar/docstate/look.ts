@@ -10,7 +10,7 @@ export type Look = (ids: readonly string[], signal: AbortSignal) => Promise<void
 export const createLook =
   (database: Database, dispatch: Dispatch): Look =>
   async (ids, signal) => {
-    const wanted = ids.filter((id) => !dispatch.holds(id))
+    const wanted = ids.filter((id) => !dispatch.flights.has(id))
     for (let start = 0; start < wanted.length; start += TOGETHER) {
       const docs = await database.getMany(wanted.slice(start, start + TOGETHER), { signal })
       for (const doc of docs) await dispatch.offer(doc, JSON.stringify(doc).length, () => undefined, signal)

@@ -51,7 +51,6 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
       return written
     } catch (thrown) {
       if (thrown instanceof CouchError) return undefined
-      if (thrown instanceof TypeError) return { kind: 'refused', failure: { code: 'no_json', reason: thrown.message } }
       throw thrown
     }
   }

@@ -96,7 +96,7 @@ export class Watch {
     switch (event.kind) {
       case 'rows':
         this.#life = event.life
-        await dispatch.whenHungry(signal)
+        await dispatch.flights.whenHungry(signal)
         for (const row of event.rows) await this.#row(row, signal)
         return
       case 'caught-up':
@@ -124,9 +124,12 @@ export class Watch {
     }
   }
 
-  async #row({ seq, doc, deleted, bytes }: Change, signal: AbortSignal): Promise<void> {
+  async #row({ seq, id, doc, deleted, bytes }: Change, signal: AbortSignal): Promise<void> {
     const { assess, dispatch, clock } = this.#options
-    if (!doc || deleted || assess(doc, clock.now()).kind === 'ignore') return this.#progress.skip(seq)
+    if (!doc || deleted || assess(doc, clock.now()).kind === 'ignore') {
+      dispatch.pass(id)
+      return this.#progress.skip(seq)
+    }
     await dispatch.offer(doc, bytes, this.#progress.begin(seq), signal)
   }
 }

@@ -20,9 +20,9 @@ test('lets in what fits and keeps the rest waiting in order', async () => {
 test('lets in an item larger than the whole budget, alone', async () => {
   const gate = new ByteGate(100)
   await gate.enter(500, open)
-  expect(gate.hasRoom(1)).toBe(false)
+  expect(gate.tryEnter(1)).toBe(false)
   gate.leave(500)
-  expect(gate.hasRoom(1)).toBe(true)
+  expect(gate.tryEnter(1)).toBe(true)
 })
 
 test('an aborted wait frees its place for the next', async () => {

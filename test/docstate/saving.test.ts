@@ -89,6 +89,15 @@ test('a safe handler that loses the race for its save is silent, and the newer d
   await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'counted', from: 'Anna' }))
 })
 
+test('a result that has no JSON ends in error, and says what is wrong with it', async () => {
+  const db = await freshDb('saving')
+  await startRig(db, (control) => control.safe('order', 'paid', async (doc) => ({ ...doc, state: 'done', total: 10n })))
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  const reason = expect.stringContaining('BigInt') as unknown
+  expect(await db.get('o')).toMatchObject({ error: { code: 'save_refused', reason } })
+})
+
 test('attachments stay with their document', async () => {
   const db = await freshDb('saving')
   await db.put({
