@@ -62,7 +62,11 @@ test('a document without JSON is refused alone', async () => {
   const { writer } = await setUp()
   const [good, bad] = await Promise.all([writer.write({ _id: 'a' }), writer.write({ _id: 'b', big: 1n })])
   expect(good.kind).toBe('stored')
-  expect(bad).toMatchObject({ kind: 'refused', code: 'bad_request', reason: expect.stringContaining('BigInt') as unknown })
+  expect(bad).toMatchObject({
+    kind: 'refused',
+    code: 'bad_request',
+    reason: expect.stringContaining('BigInt') as unknown,
+  })
 })
 
 test('a batch that is too large is halved until it goes through, and one document that is too large is refused', async () => {
