@@ -1,13 +1,16 @@
 /**
  * One engine in a process of its own, with an empty handler; tells its parent when all documents are saved. Forked by
- * `engine.ts` with the job as its argument.
+ * `engine.ts` with the job as its argument. The engine is the one that was built: what runs TypeScript as it is wraps
+ * every function for its name, which costs where there are many.
  */
 import pino from 'pino'
-import { systemClock } from '../sidecar/core/clock.ts'
-import { createCouch } from '../sidecar/couch/client.ts'
-import { createControl } from '../sidecar/docstate/control.ts'
-import { createEngine } from '../sidecar/docstate/engine.ts'
 import type { EngineJob } from './engine.ts'
+
+const built = (path: string) => import(new URL(`../dist/sidecar/${path}`, import.meta.url).href) as Promise<unknown>
+const { systemClock } = (await built('core/clock.js')) as typeof import('../sidecar/core/clock.ts')
+const { createCouch } = (await built('couch/client.js')) as typeof import('../sidecar/couch/client.ts')
+const { createControl } = (await built('docstate/control.js')) as typeof import('../sidecar/docstate/control.ts')
+const { createEngine } = (await built('docstate/engine.js')) as typeof import('../sidecar/docstate/engine.ts')
 
 const { url, name, mode, count, machines } = JSON.parse(process.argv[2]!) as EngineJob
 const couch = createCouch({ url })

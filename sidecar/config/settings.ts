@@ -1,6 +1,6 @@
 /**
  * Every setting, once: its name, what it may be, its default and what it is for. The types, the check, `--help` and
- * the table in the README follow from here.
+ * the table in docs/settings.md follow from here.
  */
 import { z } from 'zod'
 import { bytes, database, databases, duration, httpUrl, label, modules, sender, smtpUrl, whole } from './values.ts'
@@ -97,7 +97,7 @@ export const settings = z.object({
     argument: 'number',
     meaning: 'the most connections to CouchDB at once, feeds included',
   }),
-  SIDECAR_MEMORY: described(bytes('64kb').prefault('8mb'), {
+  SIDECAR_MEMORY: described(bytes('64kb').prefault('6mb'), {
     argument: 'size',
     meaning: 'the most bytes of documents in flight at once',
   }),

@@ -31,7 +31,7 @@ export interface EngineOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Bytes of documents in flight. Default 8 MB. */
+  /** Bytes of documents in flight. Default 6 MB. */
   readonly memory?: number
   /** How long a claim is believed without a sign of life. Default 30 s. */
   readonly leaseMs?: number
@@ -69,7 +69,7 @@ const FIRST_SWEEP_MS = 30_000
 
 export function createEngine(options: EngineOptions): Engine {
   const { database, table, mailer, worker, clock, random, log } = options
-  const { memory = 8 * 1024 * 1024, leaseMs = 30_000, graceMs = 10_000, sweepMs = 60_000, heartbeatMs } = options
+  const { memory = 6 * 1024 * 1024, leaseMs = 30_000, graceMs = 10_000, sweepMs = 60_000, heartbeatMs } = options
   const { machines } = table
   const hard = new AbortController()
   const soft = new AbortController()

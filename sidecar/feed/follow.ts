@@ -32,24 +32,24 @@ export interface FollowOptions {
   readonly random: Random
   /** How often the server gives a sign of life. Two and a half of them without one mean a dead connection. */
   readonly heartbeatMs?: number
+  /**
+   * After so many rows the next connection is asked for, when the consumer wants more. Without an end the server would
+   * fill the buffers between us, and while rows wait there, send each change of a document. Default 1000.
+   */
+  readonly rowsAConnection?: number
   /** How long to wait before asking again where a person has to mend something (a password, a right). */
   readonly slowlyMs?: number
 }
 
 const QUIET_MS = 500
 const BACKOFF = { baseMs: 250, capMs: 15_000 }
-/**
- * Then the next connection is asked for, when the consumer wants more. Without an end the server would fill the
- * buffers between us, and a database that is written to while its rows wait there would send each change of a document.
- */
-const ROWS_A_CONNECTION = 1000
 
 /**
  * Follows one database for ever, or until the signal aborts (then it returns). At least once, in the server's order:
  * rows may come again after a reconnection, all of them after a rewind, and none is left out. Never ends by itself
  * and never throws: whatever goes wrong is an event, and is tried again.
  *
- * Nothing is read ahead of the consumer but what the connection buffers, and at most ROWS_A_CONNECTION rows: a slow
+ * Nothing is read ahead of the consumer but what the connection buffers, and at most `rowsAConnection`: a slow
  * consumer slows the server.
  */
 export async function* follow(options: FollowOptions, signal: AbortSignal): AsyncGenerator<FeedEvent> {
@@ -103,7 +103,7 @@ type ConnectionEvent =
 
 /** One connection's life. Closes its request when the consumer leaves, whatever the reason. */
 async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal): AsyncGenerator<ConnectionEvent> {
-  const { database, heartbeatMs = 10_000 } = options
+  const { database, heartbeatMs = 10_000, rowsAConnection = 1000 } = options
   const request = `GET /${database.name}/_changes`
   const connection = new AbortController()
   const abort = () => connection.abort(outer.reason)
@@ -114,12 +114,13 @@ async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal):
       include_docs: true,
       conflicts: true,
       since: seqText(since),
-      limit: ROWS_A_CONNECTION,
+      limit: rowsAConnection,
       heartbeat: heartbeatMs,
     }
     const bytes = open(() => database.changes(query, connection.signal)) // its silence counts from the request on
     let connected = false
     let behind = true
+    let count = 0
     const silence = { quietMs: Math.min(QUIET_MS, heartbeatMs), silenceMs: heartbeatMs * 2.5 }
     for await (const lines of watchSilence(request, splitLines(bytes), silence)) {
       if (lines === QUIET && !connected) continue
@@ -133,6 +134,8 @@ async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal):
       }
       const end = parsed.find((line) => line.kind === 'last-seq')
       if (end) yield { kind: 'ended', seq: end.seq }
+      count += rows.length
+      if (count >= rowsAConnection) return // CouchDB before 3.4 leaves it open, and sends no more
       if (behind && rows.length === 0) {
         behind = false
         yield { kind: 'caught-up' }

@@ -157,6 +157,28 @@ test('a feed that the server ends in good order is taken up where it ended', asy
   await eventually(() => expect(distinct(ids)).toEqual(all(25)))
 })
 
+/** CouchDB before 3.4 sends no more after the last row it was asked for, and leaves the connection open. */
+const withoutLimit: Fault = (exchange) => {
+  exchange.request.query.delete('limit')
+  return inPieces(300)(exchange)
+}
+
+test.each([
+  ['that ends it', pass],
+  ['that leaves it open', withoutLimit],
+])('a connection is exchanged after a number of rows, on a server %s', async (_, fault) => {
+  const { db, proxy, ids, kinds, start } = await setUp({ rowsAConnection: 8 })
+  await write(db, 0, 50)
+  proxy.plan((request) => (isFeed(request) ? fault : undefined))
+  start()
+  await eventually(() => expect(distinct(ids)).toEqual(all(50)))
+  await write(db, 50, 70)
+  await eventually(() => expect(distinct(ids)).toEqual(all(70)))
+  expect(ids.length, 'no row comes twice').toBe(70)
+  expect(kinds().filter((kind) => kind === 'connected').length).toBeGreaterThan(70 / 8 - 1)
+  expect(kinds()).not.toContain('broken')
+})
+
 test('a database deleted and made again is read from its start', async () => {
   needs('database identity')
   const { db, ids, start, kinds } = await setUp()
