@@ -4,13 +4,17 @@
  * every function for its name, which costs where there are many.
  */
 import pino from 'pino'
+import type * as clocks from '../sidecar/core/clock.ts'
+import type * as clients from '../sidecar/couch/client.ts'
+import type * as controls from '../sidecar/docstate/control.ts'
+import type * as engines from '../sidecar/docstate/engine.ts'
 import type { EngineJob } from './engine.ts'
 
 const built = (path: string) => import(new URL(`../dist/sidecar/${path}`, import.meta.url).href) as Promise<unknown>
-const { systemClock } = (await built('core/clock.js')) as typeof import('../sidecar/core/clock.ts')
-const { createCouch } = (await built('couch/client.js')) as typeof import('../sidecar/couch/client.ts')
-const { createControl } = (await built('docstate/control.js')) as typeof import('../sidecar/docstate/control.ts')
-const { createEngine } = (await built('docstate/engine.js')) as typeof import('../sidecar/docstate/engine.ts')
+const { systemClock } = (await built('core/clock.js')) as typeof clocks
+const { createCouch } = (await built('couch/client.js')) as typeof clients
+const { createControl } = (await built('docstate/control.js')) as typeof controls
+const { createEngine } = (await built('docstate/engine.js')) as typeof engines
 
 const { url, name, mode, count, machines } = JSON.parse(process.argv[2]!) as EngineJob
 const couch = createCouch({ url })

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
 import type { Couch } from './couch/client.ts'
-import { CouchError } from './couch/errors.ts'
+import { CouchError, isCouchError } from './couch/errors.ts'
 import { patiently } from './couch/patiently.ts'
 import { ddocsFolder } from './deploy/compile.ts'
 import { deployDdocs } from './deploy/deploy.ts'
@@ -62,10 +62,11 @@ async function readDdoc({ couch, name, kind, table, log }: ServeOptions, signal:
     log.info(`the design documents of ${name} are deployed`)
   } catch (thrown) {
     if (thrown instanceof DeployError && thrown.code === 'no_database') return undefined
-    if (thrown instanceof DeployError && thrown.cause instanceof CouchError) throw thrown.cause
-    throw thrown
+    const cause = thrown instanceof DeployError ? thrown.cause : undefined
+    if (isCouchError(cause, 'not_found')) return undefined // deleted in this moment
+    throw cause instanceof CouchError ? cause : thrown
   }
-  return database.get(id, {}, { signal })
+  return database.find(id, {}, { signal })
 }
 
 /** The handlers that the database's own machines know. The others are named and do not start. */

@@ -5,10 +5,10 @@
  * status   at
  * ready    null                      nobody has begun with it
  * retry    `docstate.retry_at`       a try failed; the next one not before
- * timeout  `docstate.timeout_at`     stays in the state until
+ * timeout  `docstate.timeout_at`     stays in the state until, if nothing is due before
  * claimed  `docstate.claim.at`       a worker has it since
  * parked   `docstate.parked.at`      a person has to decide, since
- * handled  null                      done with, although it stays in the state
+ * handled  null                      done with, although it stays in the state, and that has no end
  *
  * `docstate` is the engine's field (sidecar/docstate/types.ts). It counts only in the state it names. Whatever else
  * stands in these fields, the map does not throw: a document without its row would never be found.
@@ -24,10 +24,10 @@ export function emitByState(doc: Doc): void {
 
 function statusOf(docstate: Readonly<Record<string, unknown>>): readonly [string, string | null] {
   const { handled, parked, claim, retry_at, timeout_at } = docstate
-  if (handled) return ['handled', null]
+  if (handled) return timeout_at ? ['timeout', timeOf(timeout_at)] : ['handled', null]
   if (parked) return ['parked', isObject(parked) ? timeOf(parked.at) : null]
   if (isObject(claim)) return ['claimed', timeOf(claim.at)]
-  if (retry_at) return ['retry', timeOf(retry_at)]
+  if (retry_at && !(timeout_at && timeout_at < retry_at)) return ['retry', timeOf(retry_at)]
   if (timeout_at) return ['timeout', timeOf(timeout_at)]
   return ['ready', null]
 }

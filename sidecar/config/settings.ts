@@ -95,7 +95,7 @@ export const settings = z.object({
   }),
   SIDECAR_CONNECTIONS: described(whole(2, 10_000).prefault('32'), {
     argument: 'number',
-    meaning: 'the most connections to CouchDB at once, feeds included',
+    meaning: 'the most requests to CouchDB at once; each feed has a connection of its own beside them',
   }),
   SIDECAR_MEMORY: described(bytes('64kb').prefault('6mb'), {
     argument: 'size',

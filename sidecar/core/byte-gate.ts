@@ -4,7 +4,6 @@
  */
 export class ByteGate {
   #inFlight = 0
-  /** Somebody had to wait, and more than half has been in flight since. */
   #full = false
   readonly #low = new Set<() => void>()
   readonly #waiting: { bytes: number; admit: () => void }[] = []
@@ -18,6 +17,11 @@ export class ByteGate {
 
   get inFlight(): number {
     return this.#inFlight
+  }
+
+  /** Somebody had to wait, and more than half has been in flight since. */
+  get full(): boolean {
+    return this.#full
   }
 
   /** Lets the bytes in if that can be at once. */

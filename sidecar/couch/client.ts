@@ -35,7 +35,7 @@ export interface Couch {
 export interface CouchOptions {
   /** `http://user:password@host:5984`, with a path if CouchDB lives below one. */
   readonly url: string
-  /** The most connections open at once, feeds included. Default 32. */
+  /** The most requests at once; endless ones have connections of their own beside them. Default 32. */
   readonly connections?: number
 }
 
@@ -43,7 +43,8 @@ const REQUEST_TIMEOUT_MS = 60_000
 
 /**
  * nano for every request with an end; the platform's fetch for the endless ones, because nano's streams lose the
- * reason of a refusal and do not pass on a connection that breaks. One pool of connections under both.
+ * reason of a refusal and do not pass on a connection that breaks. Each has its own pool: an endless request keeps its
+ * connection, and as many of them as there are connections would leave none for any other.
  */
 export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
   const address = new URL(url)
@@ -55,6 +56,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
   address.username = address.password = ''
   const base = address.href.replace(/\/$/, '')
   const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000 })
+  const endless = new Agent({ pipelining: 1, keepAliveTimeout: 10_000 })
   // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
   const server = nano({ url: base, parseUrl: false, agentOptions: agent, headers } as unknown as nano.Configuration)
 
@@ -95,7 +97,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
           headers: { ...headers, accept: 'application/json', 'content-type': 'application/json' },
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
           signal,
-          dispatcher: agent,
+          dispatcher: endless,
         } as unknown as RequestInit)
         if (!response.ok || !response.body) throw await refusal(name, response)
         return readable(name, response.body, signal)
@@ -106,7 +108,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
     },
 
     db: (name) => createDatabase(couch, name),
-    close: () => agent.destroy(),
+    close: async () => void (await Promise.all([agent.destroy(), endless.destroy()])),
   }
   return couch
 }

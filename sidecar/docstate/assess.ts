@@ -1,6 +1,6 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import { handlerDefaults } from './control.ts'
+import { handlerDefaults } from './handler-options.ts'
 import type { Claim, Docstate, Registration } from './types.ts'
 
 /** What a document asks for now. The one place that reads `docstate` to decide. */
@@ -12,7 +12,7 @@ export type Assessment =
   | { readonly kind: 'wait'; readonly until: number }
   | { readonly kind: 'claimed'; readonly claim: Claim; readonly registration: Registration }
   /** The state has a timeout, but nobody wrote down when it ends. */
-  | { readonly kind: 'untimed'; readonly afterMs: number }
+  | { readonly kind: 'untimed'; readonly afterMs: number; readonly registration: Registration }
 
 const IGNORE: Assessment = { kind: 'ignore' }
 
@@ -36,15 +36,18 @@ export function createAssess({ registrations, machines }: DispatchTable): Assess
     if (!registration && !timeout) return IGNORE
 
     const docstate = docstateOf(doc)
-    if (docstate?.parked || docstate?.handled) return IGNORE
+    const handled = Boolean(docstate?.handled)
+    if (docstate?.parked && !handled) return IGNORE
+    if (registration && !handled && isClaim(docstate?.claim)) {
+      return { kind: 'claimed', claim: docstate.claim, registration }
+    }
     if (timeout) {
       const until = timeOf(docstate?.timeout_at)
-      if (until === undefined) return { kind: 'untimed', afterMs: timeout.afterMs }
+      if (until === undefined) return { kind: 'untimed', ...timeout }
       if (until <= now) return { kind: 'ready', registration: timeout.registration }
-      if (!registration) return { kind: 'wait', until }
+      if (!registration || handled) return { kind: 'wait', until }
     }
-    if (!registration) return IGNORE
-    if (isClaim(docstate?.claim)) return { kind: 'claimed', claim: docstate.claim, registration }
+    if (!registration || handled) return IGNORE
     const retryAt = timeOf(docstate?.retry_at)
     if (retryAt !== undefined && retryAt > now) return { kind: 'wait', until: retryAt }
     return { kind: 'ready', registration }

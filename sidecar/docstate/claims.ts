@@ -1,6 +1,8 @@
 import { isoTime, type Clock } from '../core/clock.ts'
-import type { Random } from '../core/backoff.ts'
+import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Database } from '../couch/database.ts'
+import { patiently } from '../couch/patiently.ts'
+import { docstateOf } from './assess.ts'
 import { claimed, released } from './documents.ts'
 import type { Flight } from './flight.ts'
 import type { Store, Stored } from './store.ts'
@@ -13,6 +15,8 @@ export interface Claims {
   release(flight: Flight): Promise<void>
   /** Renews the claims that are due, until the signal aborts. */
   keep(signal: AbortSignal): Promise<void>
+  /** True while we may believe that the document is ours; otherwise its handler has been told. */
+  proven(flight: Flight): boolean
   /** No more to be renewed. */
   drop(flight: Flight): void
 }
@@ -24,7 +28,12 @@ export interface ClaimsOptions {
   readonly leaseMs: number
   readonly clock: Clock
   readonly random: Random
+  /** The end of all patience. */
+  readonly signal: AbortSignal
 }
+
+/** Which part of a lease its holder believes in: the rest is for whoever watches it with a faster clock. */
+const BELIEVED = 0.9
 
 /** The reason with which `ctx.signal` aborts when the document is not ours any more. */
 export class ClaimLost extends Error {
@@ -53,10 +62,21 @@ export function createClaims(options: ClaimsOptions): Claims {
     renewing.add(flight)
     const asked = clock.ticks()
     const outcome = await flight
-      .exclusive(() => (held.has(flight) ? store(flight, claimed(flight, claimOf(flight))) : undefined))
+      .exclusive(() => (held.has(flight) && !flight.left ? store(flight, claimed(flight, claimOf(flight))) : undefined))
       .finally(() => renewing.delete(flight))
     if (outcome?.kind === 'stored') flight.provenAt = asked
     else if (outcome?.kind === 'lost') lose(flight, `${flight.id} was taken by another worker`)
+  }
+
+  /** Looks at one claim; answers in how many milliseconds to look again at the latest. */
+  function check(flight: Flight): number {
+    const age = clock.ticks() - flight.provenAt!
+    if (flight.left) held.delete(flight)
+    else if (age >= leaseMs * BELIEVED) lose(flight, `no renewal of the claim on ${flight.id} succeeded in time`)
+    else if (age > leaseMs / 3 && !renewing.has(flight)) {
+      renew(flight).catch(() => undefined) // out of time for asking: the age will tell
+    }
+    return leaseMs * BELIEVED - age
   }
 
   function lose(flight: Flight, why: string): void {
@@ -73,7 +93,7 @@ export function createClaims(options: ClaimsOptions): Claims {
         held.add(flight)
         return outcome
       }
-      if (outcome.kind === 'accepted') await takeBack(options.database, flight, store)
+      if (outcome.kind === 'accepted') await takeBack(flight, options)
       return outcome
     },
 
@@ -84,15 +104,15 @@ export function createClaims(options: ClaimsOptions): Claims {
 
     async keep(signal) {
       while (!signal.aborted) {
-        await clock.sleep((leaseMs / 6) * (0.75 + random() / 2), signal).catch(() => undefined)
-        for (const flight of held) {
-          const age = clock.ticks() - flight.provenAt!
-          if (age > leaseMs * 0.9) lose(flight, `no renewal of the claim on ${flight.id} succeeded in time`)
-          else if (age > leaseMs / 3 && !renewing.has(flight)) {
-            renew(flight).catch(() => undefined) // out of time for asking: the age will tell
-          }
-        }
+        let waitMs = (leaseMs / 6) * (0.75 + random() / 2)
+        for (const flight of held) waitMs = Math.min(waitMs, Math.max(1, check(flight)))
+        await clock.sleep(waitMs, signal).catch(() => undefined)
       }
+    },
+
+    proven(flight) {
+      if (held.has(flight)) check(flight)
+      return held.has(flight)
     },
 
     drop: (flight) => void held.delete(flight),
@@ -100,12 +120,22 @@ export function createClaims(options: ClaimsOptions): Claims {
 }
 
 /**
- * After a 202 our revision may stand beside another worker's. If the other one wins, ours is taken out of the tree;
- * if ours does, it is released, since deleting the only live revision would delete the document.
+ * After a 202 our revision may stand beside another worker's claim on the same one. Then ours is taken out of the tree,
+ * whichever of them CouchDB shows. Otherwise it is released, since without it the document would be gone or be another
+ * branch of its history; with a wait, for a cluster that could not store this will not store the next at once.
  */
-async function takeBack(database: Database, flight: Flight, store: Store): Promise<void> {
+async function takeBack(flight: Flight, options: ClaimsOptions): Promise<void> {
+  const { database, store, clock, random, signal } = options
+  const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
   const ours = flight.doc._rev
-  const winner = await database.find(flight.id, { conflicts: true })
-  if (winner && winner._rev !== ours && winner._conflicts?.includes(ours)) await database.remove(flight.id, ours)
-  else if (winner?._rev === ours) await store(flight, released(flight))
+  const winner = await ask(() => database.find(flight.id, { conflicts: true }, { signal }))
+  if (!winner) return
+  for (const rev of [winner._rev, ...(winner._conflicts ?? [])]) {
+    if (rev === ours || parseInt(rev) !== parseInt(ours)) continue
+    const sibling = await ask(() => database.find(flight.id, { rev }, { signal }))
+    if (sibling && docstateOf(sibling)?.claim) return ask(() => database.remove(flight.id, ours, { signal }))
+  }
+  if (winner._rev === ours) await store(flight, released(flight, clock.now() + fullJitter(BACKOFF, 3, random)))
 }
+
+const BACKOFF = { baseMs: 1000, capMs: 60_000 }

@@ -5,9 +5,10 @@ import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Machines } from '../../ddocs/machine.ts'
+import { checkNext } from './check-next.ts'
 import { ClaimLost } from './claims.ts'
 import { saved } from './documents.ts'
-import { effectsDone, failedTries, keyOf, type Flight } from './flight.ts'
+import { failedTries, keyOf, type Flight } from './flight.ts'
 import type { EntryMail, MailBinding } from './mail.ts'
 import type { Store } from './store.ts'
 import type { Context } from './types.ts'
@@ -51,18 +52,20 @@ export function createRun(options: ContextOptions, flight: Flight): Run {
     },
     get mail() {
       const { key, signal } = context
-      return (mail ??= options.mailer.forEntry({ key, done: effectsDone(flight.before), signal }))
+      return (mail ??= options.mailer.forEntry({ key, done: flight.done, signal }))
     },
     save: (doc) => save(options, flight, doc),
     find: (id) => options.database.find(id, {}, { signal: flight.signal }),
-    put: (doc) => put(options.writer, doc),
+    put: (doc) => put(options, flight, doc),
   }
-  return { context, done: () => mail?.done ?? effectsDone(flight.before) }
+  return { context, done: () => mail?.done ?? flight.done }
 }
 
 async function save<D extends Doc>(options: ContextOptions, flight: Flight, doc: D): Promise<D & StoredDoc> {
   if (flight.stopped) throw flight.stopped
   const { store, machines, now } = options
+  const failure = checkNext(doc, flight.registration, machines)
+  if (failure) throw new Reject(failure.code, failure.reason)
   const outcome = await flight.exclusive(() => store(flight, ownSave(flight, doc, machines, now())))
   if (outcome.kind === 'lost') throw new ClaimLost(`${flight.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
@@ -77,7 +80,8 @@ function ownSave(flight: Flight, doc: Doc, machines: Machines, now: number): Doc
   return { ...doc, _id: flight.id, _rev, ...(docstate === undefined ? {} : { docstate }) }
 }
 
-async function put<D extends Doc>(writer: Writer, doc: D): Promise<D & StoredDoc> {
+async function put<D extends Doc>({ writer }: ContextOptions, flight: Flight, doc: D): Promise<D & StoredDoc> {
+  if (flight.stopped) throw flight.stopped
   const written = await writer.write(doc)
   const request = `PUT ${doc._id}`
   switch (written.kind) {

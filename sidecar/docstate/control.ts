@@ -1,6 +1,7 @@
 import type { HandledState, Machines, NextState } from '../../ddocs/machine.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { withDefaults } from './handler-options.ts'
 import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
 
 /** A state's name, as far as the machines are known: any string where nothing was declared. */
@@ -51,20 +52,13 @@ export interface Control<M extends Machines = Machines> {
   readonly registrations: readonly Registration[]
 }
 
-export const handlerDefaults: Required<HandlerOptions> = {
-  concurrency: 32,
-  attempts: 10,
-  backoff: { baseMs: 1000, capMs: 300_000 },
-  onLost: 'park',
-}
-
 /** An empty dispatch table for these machines. Two handlers for one state are a `ConfigError`. */
 export function createControl<const M extends Machines = Machines>(machines: M): Control<M> {
   const registrations: Registration[] = []
 
   const register =
     (mode: Mode) =>
-    (type: string, state: string, handler: unknown, options: HandlerOptions = {}) => {
+    (type: string, state: string, handler: unknown, given: HandlerOptions = {}) => {
       if (registrations.some((known) => known.type === type && known.state === state)) {
         throw new ConfigError([`two handlers for ${type} in state ${state}: expected one`])
       }
@@ -75,13 +69,8 @@ export function createControl<const M extends Machines = Machines>(machines: M):
           `${mode} handler for ${type} in state ${state}: the machine of ${type} declares as ${mode}: ${states.join(', ') || 'none'}`,
         ])
       }
-      registrations.push({
-        type,
-        state,
-        mode,
-        handler: handler as Handler,
-        options: { ...handlerDefaults, ...options },
-      })
+      const options = withDefaults(given, `the ${mode} handler for ${type} in state ${state}`)
+      registrations.push({ type, state, mode, handler: handler as Handler, options })
     }
 
   return { safe: register('safe'), unsafe: register('unsafe'), machines, registrations } as Control<M>

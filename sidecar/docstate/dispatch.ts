@@ -1,9 +1,7 @@
 import type { Logger } from 'pino'
-import { isoTime, type Clock } from '../core/clock.ts'
+import type { Clock } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import type { Writer } from '../couch/writer.ts'
-import { docstateOf, type Assess } from './assess.ts'
-import { withDocstate } from './documents.ts'
+import type { Assess } from './assess.ts'
 import type { DueQueue } from './due.ts'
 import { Flights, type Landing } from './flights.ts'
 import type { Fly } from './fly.ts'
@@ -15,8 +13,9 @@ export interface DispatchOptions {
   readonly flyOf: (registration: Registration) => Fly
   /** What becomes of an entry whose worker was lost. */
   readonly recover: Fly
+  /** For a state that ends, with no time written down. */
+  readonly stamp: (afterMs: number) => Fly
   readonly due: DueQueue
-  readonly writer: Writer
   readonly clock: Clock
   readonly log: Logger
   /** Bytes of documents in flight. */
@@ -39,7 +38,7 @@ export class Dispatch {
     const { memory, log, clock } = options
     this.#options = options
     this.#leases = new LeaseWatch(() => clock.ticks())
-    this.flights = new Flights({ memory, log, onLanded: (landing) => this.#landed(landing) })
+    this.flights = new Flights({ memory, clock, log, onLanded: (landing) => this.#landed(landing) })
   }
 
   /**
@@ -48,7 +47,8 @@ export class Dispatch {
    */
   async offer(doc: StoredDoc, bytes: number, settled: () => void, signal: AbortSignal): Promise<void> {
     if (this.flights.join(doc, settled)) return
-    const { assess, clock, due, flyOf, recover } = this.#options
+    const { assess, clock, due, flyOf, recover, stamp } = this.#options
+    const departure = { doc, bytes, settled, signal }
     const assessment = assess(doc, clock.now())
     switch (assessment.kind) {
       case 'ignore':
@@ -58,18 +58,22 @@ export class Dispatch {
         due.add(doc._id, assessment.until)
         return settled()
       case 'untimed':
-        return this.#stamp(doc, assessment.afterMs, settled)
+        return this.flights.start({
+          ...departure,
+          registration: assessment.registration,
+          fly: stamp(assessment.afterMs),
+        })
       case 'claimed': {
         const { claim, registration } = assessment
         const remaining = this.#leases.remaining(doc, claim)
-        if (remaining === 0) return this.flights.start({ doc, bytes, registration, fly: recover, settled, signal })
+        if (remaining === 0) return this.flights.start({ ...departure, registration, fly: recover })
         due.add(doc._id, clock.now() + remaining)
         return settled()
       }
       case 'ready': {
         const { registration } = assessment
         this.#leases.forget(doc._id)
-        return this.flights.start({ doc, bytes, registration, fly: flyOf(registration), settled, signal })
+        return this.flights.start({ ...departure, registration, fly: flyOf(registration) })
       }
     }
   }
@@ -89,20 +93,7 @@ export class Dispatch {
 
   /** What we saved came by while we were not done: it may ask for more, as another state or another try. */
   #again(doc: StoredDoc, bytes: number, signal: AbortSignal): void {
-    if (this.#options.assess(doc, this.#options.clock.now()).kind === 'ignore') return
+    if (this.#options.assess(doc, this.#options.clock.now()).kind === 'ignore') return this.pass(doc._id)
     this.offer(doc, bytes, () => undefined, signal).catch(() => undefined) // only a stop breaks it off
-  }
-
-  /** The state ends at a certain time, and nobody wrote down when. A lost race does not matter. */
-  async #stamp(doc: StoredDoc, afterMs: number, settled: () => void): Promise<void> {
-    const { writer, clock, due, log } = this.#options
-    const docstate = { ...docstateOf(doc), state: String(doc.state), timeout_at: isoTime(clock.now() + afterMs) }
-    try {
-      await writer.write(withDocstate(doc, docstate))
-    } catch (thrown) {
-      log.debug({ doc: doc._id, err: thrown }, 'the end of a state is not written down yet')
-      due.add(doc._id, clock.now() + AGAIN_MS)
-    }
-    settled()
   }
 }

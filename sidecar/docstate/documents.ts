@@ -3,7 +3,7 @@ import { isoTime } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
-import { effectsDone, failedTries, type Flight } from './flight.ts'
+import { failedTries, type Flight } from './flight.ts'
 import type { Claim, Docstate } from './types.ts'
 
 /**
@@ -22,13 +22,12 @@ export function withDocstate<D extends Doc>(doc: D, docstate: Docstate | undefin
 function entryOf(flight: Flight): Docstate {
   const { before, entry } = flight
   const attempts = failedTries(before)
-  const done = effectsDone(before)
   return {
     state: flight.registration.state,
     entry,
     ...(attempts > 0 && { attempts }),
     ...(before?.failure && { failure: before.failure }),
-    ...(done.length > 0 && { done }),
+    ...(flight.done.length > 0 && { done: flight.done }),
     ...(before?.timeout_at && { timeout_at: before.timeout_at }),
   }
 }
@@ -36,14 +35,16 @@ function entryOf(flight: Flight): Docstate {
 export const claimed = (flight: Flight, claim: Claim): StoredDoc =>
   withDocstate(flight.doc, { ...entryOf(flight), claim })
 
-/** The claim given back: anybody may take the document at once. */
-export const released = (flight: Flight): StoredDoc => withDocstate(flight.doc, entryOf(flight))
+/** The claim given back: anybody may take the document at once, or at a certain time. */
+export const released = (flight: Flight, at?: number): StoredDoc =>
+  withDocstate(flight.doc, { ...entryOf(flight), ...(at !== undefined && { retry_at: isoTime(at) }) })
 
 /** The handler's document. It has left the state, or else is marked so that it is not handled again. */
 export function saved(flight: Flight, next: Doc, machines: Machines, now: number): Doc {
   const { type, state } = flight.registration
   if (next.state === state) {
-    return withDocstate(next, { state, entry: flight.entry, handled: isoTime(now) })
+    const timeout_at = flight.before?.timeout_at
+    return withDocstate(next, { state, entry: flight.entry, handled: isoTime(now), ...(timeout_at && { timeout_at }) })
   }
   const timeout = machines[type]?.[String(next.state)]?.timeout
   return withDocstate(next, timeout && { state: String(next.state), timeout_at: isoTime(now + timeout.afterMs) })
@@ -54,20 +55,13 @@ export function errored(flight: Flight, failure: Failure, now: number): StoredDo
   const at = isoTime(now)
   const attempts = failedTries(flight.before) + 1
   const error = { code: failure.code, reason: failure.reason, at }
-  const { before, entry, registration } = flight
-  const done = effectsDone(before)
+  const { entry, registration, done } = flight
   const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...(done.length > 0 && { done }) }
   return withDocstate({ ...flight.doc, state: 'error', error }, docstate)
 }
 
 /** A failed try on record: when the next one is due, or `error` if it was the last. */
-export function failed(
-  flight: Flight,
-  failure: Failure,
-  done: readonly string[],
-  now: number,
-  random: Random,
-): StoredDoc {
+export function failed(flight: Flight, failure: Failure, now: number, random: Random): StoredDoc {
   const { attempts: allowed, backoff } = flight.registration.options
   const attempts = failedTries(flight.before) + 1
   if (attempts >= allowed) return errored(flight, failure, now)
@@ -76,13 +70,15 @@ export function failed(
     attempts,
     failure: { ...failure, at: isoTime(now) },
     retry_at: isoTime(now + fullJitter(backoff, attempts, random)),
-    ...(done.length > 0 && { done }),
   })
 }
 
 /** Nobody knows whether the effect happened: a person decides. */
 export const parked = (flight: Flight, reason: string, now: number): StoredDoc =>
   withDocstate(flight.doc, { ...entryOf(flight), parked: { at: isoTime(now), reason } })
+
+/** What a handler may change of CouchDB's own fields. */
+const CARRIED = ['_attachments', '_deleted']
 
 /**
  * `ours` upon `theirs`, where both come from `base`: the fields that we changed, on the document as it is now. The
@@ -91,7 +87,11 @@ export const parked = (flight: Flight, reason: string, now: number): StoredDoc =
 export function rebase(base: StoredDoc, ours: Doc, theirs: StoredDoc): Doc {
   const merged: Record<string, unknown> = { ...theirs }
   for (const field of new Set([...Object.keys(base), ...Object.keys(ours)])) {
-    if (field.startsWith('_') || JSON.stringify(base[field]) === JSON.stringify(ours[field])) continue
+    if (
+      (field.startsWith('_') && !CARRIED.includes(field)) ||
+      JSON.stringify(base[field]) === JSON.stringify(ours[field])
+    )
+      continue
     if (ours[field] === undefined) delete merged[field]
     else merged[field] = ours[field]
   }

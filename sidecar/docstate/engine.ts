@@ -17,6 +17,7 @@ import { createLook } from './look.ts'
 import type { MailBinding } from './mail.ts'
 import { createRecover } from './recover.ts'
 import { createSettle } from './settle.ts'
+import { createStamp } from './stamp.ts'
 import { createStore } from './store.ts'
 import { createSweep } from './sweep.ts'
 import type { Registration } from './types.ts'
@@ -78,9 +79,9 @@ export function createEngine(options: EngineOptions): Engine {
   let closed = false
   let started = false
 
-  const writer = createWriter(database, hard.signal)
+  const writer = createWriter(database, hard.signal, leaseMs / 2) // one without an answer must not cost us our claims
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
-  const claims = createClaims({ database, store, worker, leaseMs, clock, random })
+  const claims = createClaims({ database, store, worker, leaseMs, clock, random, signal: hard.signal })
   const execute = createExecute({ database, writer, store, mailer, machines, now: () => clock.now(), log })
   const settle = createSettle({ store, claims, machines, clock, random, log })
   const flies = new Map<Registration, Fly>()
@@ -93,7 +94,16 @@ export function createEngine(options: EngineOptions): Engine {
   const recover = createRecover({ store, flyOf, clock, log })
   const assess = createAssess(table)
   const due = new DueQueue(clock, sweepMs * 2)
-  const dispatch = new Dispatch({ assess, flyOf, recover, due, writer, clock, log, memory })
+  const dispatch = new Dispatch({
+    assess,
+    flyOf,
+    recover,
+    stamp: createStamp({ store, clock, log }),
+    due,
+    clock,
+    log,
+    memory,
+  })
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,

@@ -20,6 +20,8 @@ export class Flight {
   doc: StoredDoc
   /** When our claim was last known to be ours, by our own clock (ticks). Undefined without a claim. */
   provenAt: number | undefined
+  /** Effects seen to happen on this try or before (Message-IDs): whatever becomes of it, another try must know them. */
+  done: readonly string[]
   /** The handler has saved the document in another state by itself. */
   left = false
   #exclusive: Exclusive | undefined
@@ -32,6 +34,7 @@ export class Flight {
     this.doc = doc
     this.token = token
     this.before = docstateOf(doc)
+    this.done = effectsDone(this.before)
     this.entry = this.before?.entry ?? doc._rev
   }
 
@@ -64,12 +67,14 @@ export class Flight {
   }
 
   /** Does not wait for work that does not listen to its signal; what it still does counts for nothing. */
-  untilStopped<T>(work: T | Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#onStop = reject
-      if (this.#stopped) reject(this.#stopped)
-      Promise.resolve(work).then(resolve, reject)
-    })
+  async untilStopped<T>(work: () => T | Promise<T>): Promise<T> {
+    if (this.#stopped) throw this.#stopped
+    const stopped = new Promise<never>((_, reject) => (this.#onStop = reject))
+    try {
+      return await Promise.race([work(), stopped])
+    } finally {
+      this.#onStop = undefined
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { ByteGate } from '../core/byte-gate.ts'
+import type { Clock } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { Flight } from './flight.ts'
@@ -36,6 +37,7 @@ interface InFlight {
 }
 
 export interface FlightsOptions {
+  readonly clock: Clock
   /** Bytes of documents in flight. */
   readonly memory: number
   readonly log: Logger
@@ -44,6 +46,8 @@ export interface FlightsOptions {
 
 /** What a document in flight costs beside its text: the parsed object, the flight, its promises. */
 const OVERHEAD_BYTES = 2048
+/** A few documents may hold more than half of the memory for hours; for as long as that nobody starves. */
+const HUNGRY_MS = 1000
 
 /** All documents under way: never more than one flight for an id, never more bytes than there is memory for. */
 export class Flights {
@@ -94,8 +98,18 @@ export class Flights {
   }
 
   /** Resolves when more is wanted: not while plenty of documents wait in memory. */
-  whenHungry(signal: AbortSignal): Promise<void> {
-    return this.#gate.whenLow(signal)
+  async whenHungry(signal: AbortSignal): Promise<void> {
+    if (!this.#gate.full) return
+    const enough = new AbortController()
+    const stop = () => enough.abort(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    try {
+      await Promise.race([this.#gate.whenLow(enough.signal), this.#options.clock.sleep(HUNGRY_MS, enough.signal)])
+    } finally {
+      enough.abort(new Error('waited enough'))
+      signal.removeEventListener('abort', stop)
+    }
   }
 
   /** Resolves when nothing is in flight. */

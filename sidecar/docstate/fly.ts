@@ -48,11 +48,13 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
     if (claim?.kind === 'refused') log.warn({ doc: flight.id, ...claim.failure }, 'CouchDB refuses the claim')
     if (claim && claim.kind !== 'stored') return 'not-taken'
     await runnable.enter()
+    if (closed()) {
+      runnable.leave() // first, so that all who wait here give back together
+      if (unsafe) await claims.release(flight)
+      return 'given-up'
+    }
     try {
-      if (closed()) {
-        if (unsafe) await claims.release(flight)
-        return 'given-up'
-      }
+      if (unsafe && !claims.proven(flight)) return 'not-ours'
       const began = ticks()
       const outcome = await execute(flight)
       meanMs += (Math.max(0.01, ticks() - began) - meanMs) / 16
@@ -63,10 +65,14 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
   }
 
   async function goAllTheWay(flight: Flight): Promise<FlightEnd> {
-    const outcome = await claimAndRun(flight).finally(() => claimable.leave())
-    if (typeof outcome === 'string') return outcome
-    await settle(flight, outcome)
-    return 'settled'
+    try {
+      const outcome = await claimAndRun(flight).finally(() => claimable.leave())
+      if (typeof outcome === 'string') return outcome
+      await settle(flight, outcome)
+      return 'settled'
+    } finally {
+      claims.drop(flight)
+    }
   }
 
   // Thousands wait here: for each there is this promise and nothing else.

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
-import { isoTime, type Clock } from '../core/clock.ts'
+import type { Clock } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Claims } from './claims.ts'
-import { errored, failed, parked, saved, withDocstate } from './documents.ts'
+import { errored, failed, parked, saved } from './documents.ts'
 import type { Flight } from './flight.ts'
-import type { Store } from './store.ts'
+import type { Store, Stored } from './store.ts'
 import type { Outcome } from './types.ts'
 
 export interface SettleOptions {
@@ -27,22 +27,32 @@ const LOST: Failure = { code: 'lost', reason: 'its worker stopped before it was 
 export function createSettle({ store, claims, machines, clock, random, log }: SettleOptions): Settle {
   /** The document that says it, or undefined where there is nothing to say. */
   function documentFor(flight: Flight, outcome: Outcome, now: number): Doc | undefined {
-    const { mode, state, options } = flight.registration
+    const { mode, options } = flight.registration
+    if (flight.left && outcome.kind !== 'next') return undefined // it has no say about the state it has left
     switch (outcome.kind) {
       case 'next':
         return saved(flight, outcome.doc, machines, now)
       case 'nothing':
-        return flight.left ? undefined : withDocstate(flight.doc, { state, entry: flight.entry, handled: isoTime(now) })
+        return saved(flight, flight.doc, machines, now)
       case 'failed':
-        return failed(flight, outcome.failure, outcome.done, now, random)
+        return failed(flight, outcome.failure, now, random)
       case 'rejected':
         return errored(flight, outcome.failure, now)
       case 'claim-lost':
         return undefined
       case 'stopped':
         if (mode === 'safe') return undefined
-        return options.onLost === 'park' ? parked(flight, LOST.reason, now) : failed(flight, LOST, [], now, random)
+        return options.onLost === 'park' ? parked(flight, LOST.reason, now) : failed(flight, LOST, now, random)
     }
+  }
+
+  async function write(flight: Flight, doc: Doc, now: number): Promise<Stored> {
+    const first = await store(flight, doc)
+    if (first.kind !== 'refused') return first
+    log.warn({ doc: flight.id, ...first.failure }, 'CouchDB refused the document of a handler')
+    const second = await store(flight, errored(flight, refusedSave(first.failure), now))
+    if (second.kind !== 'refused') return second
+    return store(flight, parked(flight, refusedSave(first.failure).reason, now))
   }
 
   return async (flight, outcome) => {
@@ -51,14 +61,11 @@ export function createSettle({ store, claims, machines, clock, random, log }: Se
     const doc = documentFor(flight, outcome, now)
     const ids = { doc: flight.id, type, state, outcome: outcome.kind }
     const written = await flight.exclusive(async () => {
-      claims.drop(flight) // from here on the document is let go of, not renewed
-      if (!doc) return undefined
-      const first = await store(flight, doc)
-      if (first.kind !== 'refused') return first
-      log.warn({ ...ids, ...first.failure }, 'CouchDB refused the document of a handler')
-      const second = await store(flight, errored(flight, refusedSave(first.failure), now))
-      if (second.kind !== 'refused') return second
-      return store(flight, parked(flight, refusedSave(first.failure).reason, now))
+      try {
+        return doc && (await write(flight, doc, now))
+      } finally {
+        claims.drop(flight) // before anything else may write: what is saved is let go of, not renewed
+      }
     })
 
     if (outcome.kind === 'failed' || outcome.kind === 'rejected') {

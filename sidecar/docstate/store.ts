@@ -71,7 +71,7 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
       if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
       if (!current || !holdsClaim(flight, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
-        return unsure && !wantsClaim ? { kind: 'stored' } : { kind: 'lost' }
+        return unsure && !wantsClaim && !takenOver(flight, current) ? { kind: 'stored' } : { kind: 'lost' }
       }
       if (!hadClaim) {
         flight.doc = current // the claim had arrived
@@ -81,6 +81,12 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
       flight.doc = current
     }
   }
+}
+
+/** Somebody else found our claim dead: the document waits in our state, and not by a write of ours. */
+function takenOver(flight: Flight, current: Doc | undefined): boolean {
+  const docstate = current?.state === flight.registration.state ? docstateOf(current) : undefined
+  return docstate !== undefined && !!(docstate.claim ?? docstate.parked ?? docstate.failure?.code === 'lost')
 }
 
 const holdsClaim = (flight: Flight, doc: Doc): boolean => docstateOf(doc)?.claim?.token === flight.token

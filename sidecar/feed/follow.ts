@@ -76,7 +76,10 @@ export async function* follow(options: FollowOptions, signal: AbortSignal): Asyn
           moved = true
           yield { ...event, life }
           place = { ...place, seq: event.rows.at(-1)!.seq }
-        } else yield event
+        } else {
+          if (event.kind === 'caught-up') failures = 0
+          yield event
+        }
       }
       if (moved) continue
       failures += 1 // a feed that ends at once must not become a hot loop
@@ -136,7 +139,7 @@ async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal):
       if (end) yield { kind: 'ended', seq: end.seq }
       count += rows.length
       if (count >= rowsAConnection) return // CouchDB before 3.4 leaves it open, and sends no more
-      if (behind && rows.length === 0) {
+      if (behind && rows.length === 0 && (lines === QUIET || parsed.length > 0)) {
         behind = false
         yield { kind: 'caught-up' }
       }

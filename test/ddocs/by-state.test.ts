@@ -17,6 +17,8 @@ const rows: readonly [string, unknown, string, string | null][] = [
   ['a claim before a retry', { state: 's', claim, retry_at: at, timeout_at: at }, 'claimed', at],
   ['parked before a claim', { state: 's', parked: { at }, claim, retry_at: at }, 'parked', at],
   ['handled before all', { state: 's', handled: at, parked: { at }, claim, retry_at: at }, 'handled', null],
+  ['handled, in a state that ends', { state: 's', handled: at, timeout_at: at }, 'timeout', at],
+  ['a timeout before a retry', { state: 's', retry_at: '2026-01-02T00:00:00.000Z', timeout_at: at }, 'timeout', at],
   ['a remnant of another state', { state: 'before', handled: at, claim }, 'ready', null],
   ['a remnant without a state', { handled: at }, 'ready', null],
   ['a retry at no time', { state: 's', retry_at: {} }, 'retry', null],

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { defineHandlers, defineMachines, Reject } from '../../sidecar/index.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import { createControl } from '../../sidecar/docstate/control.ts'
 import { collectHandlers, joinHandlers } from '../../sidecar/docstate/handlers.ts'
 
 interface Order {
@@ -65,4 +67,25 @@ test('two tables that speak of the same state or type do not go together', () =>
   expect(() => joinHandlers([photos, orders, photos, orders])).toThrow(
     /machine for order: .*\na handler for photo in state uploaded: .*\na handler for order in state paid/,
   )
+})
+
+test.each([
+  [{ concurrency: 0 }, 'concurrency'],
+  [{ concurrency: NaN }, 'concurrency'],
+  [{ attempts: 1.5 }, 'attempts'],
+  [{ backoff: { baseMs: -1, capMs: 1 } }, 'backoff.baseMs'],
+  [{ onLost: 'forget' }, 'onLost'],
+  [{ retries: 3 }, 'retries'],
+])('options that make no sense are a fault: %j', (options, named) => {
+  const register = () => createControl<Machines>({}).unsafe('order', 'paid', async () => undefined, options as object)
+  expect(register).toThrow('the unsafe handler for order in state paid')
+  expect(register).toThrow(named)
+})
+
+test('options that are left out have their defaults', () => {
+  const control = createControl<Machines>({})
+  const options = { concurrency: undefined, backoff: { baseMs: 50 } } as object
+  control.unsafe('order', 'paid', async () => undefined, options)
+  const expected = { concurrency: 32, attempts: 10, backoff: { baseMs: 50, capMs: 300_000 }, onLost: 'park' }
+  expect(control.registrations[0]!.options).toEqual(expected)
 })

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { Reject } from '../../sidecar/core/errors.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
@@ -130,4 +132,105 @@ test('the time of a state ends although no handler is there for it', async () =>
   await eventually(async () => expect(docstateIn(await db.get('a'))).toHaveProperty('timeout_at'))
   await eventually(async () => expect([await stateOf(db, 'a'), await stateOf(db, 'b')]).toEqual(['expired', 'expired']))
   expect(await db.get('b')).not.toHaveProperty('docstate')
+})
+
+test('a handler may change the document it was given; only what it returns counts', async () => {
+  const db = await freshDb('saving')
+  await startRig(db, (control) =>
+    control.unsafe(
+      'order',
+      'paid',
+      async (doc: { history: string[]; state: string }) => {
+        doc.state = 'invoiced'
+        doc.history.push('a try')
+        throw new Error('the mail server is down')
+      },
+      { attempts: 1 },
+    ),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid', history: [] })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  expect(await db.get('o')).toMatchObject({ history: [], docstate: { failed_in: 'paid' } })
+})
+
+test('what a handler changed in place is kept beside what a client edits', async () => {
+  const db = await freshDb('saving')
+  const [began, go] = [createLatch(), createLatch()]
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc: { history: string[]; state: string }) => {
+      began.open()
+      await go.opened
+      doc.history.push('invoiced')
+      doc.state = 'invoiced'
+      return doc
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann', history: ['made'] })
+  await began.opened
+  await db.put({ ...(await db.get('o')), name: 'Anna' })
+  go.open()
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(await db.get('o')).toMatchObject({ name: 'Anna', history: ['made', 'invoiced'] })
+})
+
+test('a handler that goes on after it has saved the next state has no more say about the document', async () => {
+  const db = await freshDb('saving')
+  const [left, go] = [createLatch(), createLatch()]
+  await startRig(
+    db,
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        async (doc, ctx) => {
+          await ctx.save({ ...doc, state: 'invoiced' })
+          left.open()
+          await go.opened
+          throw new Reject('too_late', 'it has left')
+        },
+        { attempts: 1 },
+      ),
+    { leaseMs: 600 },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await left.opened
+  await new Promise((resolve) => setTimeout(resolve, 1000)) // renewals would be due
+  go.open()
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const doc = await db.get('o')
+  expect(doc).toMatchObject({ _rev: expect.stringMatching(/^3-/) as unknown, state: 'invoiced' })
+  expect(doc).not.toHaveProperty('docstate')
+})
+
+test('a save of a state that the machine does not have is refused', async () => {
+  const db = await freshDb('saving')
+  const machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {} } } as const
+  await startRig(
+    db,
+    (control) => control.safe('order', 'paid', async (doc, ctx) => void (await ctx.save({ ...doc, state: 'lost' }))),
+    { machines },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () =>
+    expect(await db.get('o')).toMatchObject({ state: 'error', error: { code: 'bad_result' } }),
+  )
+})
+
+test('a document without an id is not written', async () => {
+  const db = await freshDb('saving')
+  await startRig(db, (control) =>
+    control.safe(
+      'order',
+      'paid',
+      async (doc, ctx) => {
+        await ctx.put({ type: 'log' } as unknown as StoredDoc)
+        return { ...doc, state: 'invoiced' }
+      },
+      { attempts: 1 },
+    ),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  expect(await db.get('o')).toMatchObject({ error: { reason: expect.stringContaining('_id') as unknown } })
+  expect((await db.info()).doc_count).toBe(2) // the order, and the design document
 })

@@ -1,0 +1,21 @@
+import { z } from 'zod'
+import { ConfigError } from '../core/errors.ts'
+import type { HandlerOptions } from './types.ts'
+
+const ms = z.number().finite().positive()
+
+const schema = z.strictObject({
+  concurrency: z.int().positive().prefault(32),
+  attempts: z.int().positive().prefault(10),
+  backoff: z.strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(300_000) }).prefault({}),
+  onLost: z.enum(['park', 'retry']).prefault('park'),
+})
+
+/** What is left out, or undefined, has its default. Throws `ConfigError` for anything that is no option. */
+export function withDefaults(options: HandlerOptions, whose: string): Required<HandlerOptions> {
+  const parsed = schema.safeParse(options)
+  if (parsed.success) return parsed.data
+  throw new ConfigError(parsed.error.issues.map(({ path, message }) => `${whose}: ${path.join('.')}: ${message}`))
+}
+
+export const handlerDefaults: Required<HandlerOptions> = withDefaults({}, 'defaults')

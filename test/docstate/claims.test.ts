@@ -1,0 +1,188 @@
+/** Claims under races and cuts that are too short or too long for the other tests. */
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { createClaims } from '../../sidecar/docstate/claims.ts'
+import { Flight } from '../../sidecar/docstate/flight.ts'
+import { withDefaults } from '../../sidecar/docstate/handler-options.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { silence, startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
+
+const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function setUp() {
+  const db = await freshDb('claims')
+  const proxy = await startFaultyProxy()
+  return { db, proxy, through: createTestCouch({ url: proxy.url }).db(db.name) }
+}
+
+test('a claim that is lost while its document waits for a place starts no handler', async () => {
+  const { db, proxy, through } = await setUp()
+  const go = createLatch()
+  const [cutOff, successor]: string[][] = [[], []]
+  await startRig(
+    through,
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        async (doc) => {
+          cutOff!.push(doc._id)
+          await go.opened
+          return { ...doc, state: 'invoiced' }
+        },
+        { concurrency: 1 },
+      ),
+    { leaseMs: 1000, worker: 'cut off' },
+  )
+  const ids = ['o0', 'o1']
+  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  await eventually(async () => expect((await db.getMany(ids)).filter((doc) => docstateIn(doc)?.claim)).toHaveLength(2))
+  await proxy.down()
+  await startRig(
+    db,
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        async (doc) => {
+          successor!.push(doc._id)
+          return { ...doc, state: 'invoiced' }
+        },
+        { onLost: 'retry', backoff: { baseMs: 10, capMs: 10 } },
+      ),
+    { leaseMs: 1000, worker: 'successor' },
+  )
+  await eventually(() => expect(successor!.sort()).toEqual(ids))
+  go.open()
+  await proxy.up()
+  await sleep(500)
+  expect(cutOff).toHaveLength(1)
+})
+
+test.each([0, 0.5, 0.999])(
+  'a claim is believed for nine tenths of its lease, whatever the jitter (%d)',
+  async (random) => {
+    const clock = createManualClock()
+    const stopping = new AbortController()
+    let hangs = false
+    const claims = createClaims({
+      ...{ database: createTestCouch().db('none'), worker: 'w', leaseMs: 30_000, clock, random: () => random },
+      signal: stopping.signal,
+      async store(flight, doc) {
+        if (hangs) await new Promise(() => undefined)
+        flight.doc = { ...doc, _rev: '2-b' }
+        return { kind: 'stored' }
+      },
+    })
+    const handler = () => Promise.resolve()
+    const registration = { type: 't', state: 's', mode: 'unsafe', handler, options: withDefaults({}, 'test') } as const
+    const flight = new Flight(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
+    await claims.take(flight)
+    hangs = true
+    const began = clock.ticks()
+    void claims.keep(stopping.signal)
+    while (!flight.stopped) await clock.advance(10)
+    expect(clock.ticks() - began).toBeGreaterThanOrEqual(27_000)
+    expect(clock.ticks() - began).toBeLessThan(27_100)
+    stopping.abort(new Error('over'))
+  },
+)
+
+test('a request that gets no answer does not cost the claims of the others', async () => {
+  const { db, proxy, through } = await setUp()
+  const go = createLatch()
+  let aborted = false
+  await startRig(
+    through,
+    (control) => {
+      control.unsafe('order', 'paid', async (doc, ctx) => {
+        await go.opened
+        aborted = ctx.signal.aborted
+        return { ...doc, state: 'invoiced' }
+      })
+      control.safe('note', 'new', async (doc) => ({ ...doc, state: 'read' }))
+    },
+    { leaseMs: 4000 },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.claim).toBeDefined())
+  proxy.next(silence, isBulk)
+  await db.put({ _id: 'n', type: 'note', state: 'new' })
+  await eventually(async () => expect(await stateOf(db, 'n')).toBe('read'), { within: 8000 })
+  await sleep(2500)
+  go.open()
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(aborted).toBe(false)
+})
+
+const answer = (rows: unknown) => ({
+  status: 202,
+  headers: { 'content-type': 'application/json' },
+  body: Readable.from([Buffer.from(JSON.stringify(rows))]),
+})
+
+/** As of a cluster that stored it on too few nodes. */
+const accepted: Fault = async (exchange) => {
+  const chunks: Buffer[] = []
+  for await (const chunk of (await exchange.forward()).body) chunks.push(chunk)
+  const rows = JSON.parse(Buffer.concat(chunks).toString()) as object[]
+  await exchange.send(answer(rows.map((row) => ({ ...row, accepted: true }))))
+  exchange.end()
+}
+
+test('a cluster that stores every claim below its quorum is not written to without end', async () => {
+  const { db, proxy, through } = await setUp()
+  let ran = 0
+  await startRig(through, (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      ran += 1
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  proxy.plan((request) => (isBulk(request) ? accepted : undefined))
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.retry_at).toBeDefined())
+  await sleep(500)
+  expect(proxy.requests.filter(isBulk).length).toBeLessThan(5)
+  expect(ran).toBe(0)
+  proxy.plan(() => undefined)
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'), { within: 15_000 })
+  expect(ran).toBe(1)
+})
+
+test('a claim stored below the quorum gives way to another worker’s, although CouchDB shows ours', async () => {
+  const { db, proxy, through } = await setUp()
+  const couch = createTestCouch()
+  const write = (...docs: object[]) =>
+    couch.request({ method: 'POST', db: db.name, path: '_bulk_docs', body: { new_edits: false, docs } })
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  const base = await db.get('o')
+  const branch = (doc: object, hash: string) => ({
+    ...doc,
+    ...{ _id: 'o', _rev: `2-${hash}`, _revisions: { start: 2, ids: [hash, base._rev.slice(2)] } },
+  })
+  const [theirs, ours] = ['0'.repeat(32), 'f'.repeat(32)] as const
+  proxy.next(async (exchange) => {
+    const claim = { worker: 'other', token: 'other', at: new Date().toISOString(), lease_ms: 30_000 }
+    const { docs } = JSON.parse(exchange.request.body) as { docs: object[] }
+    await write(branch({ ...base, docstate: { state: 'paid', entry: base._rev, claim } }, theirs))
+    await write(branch(docs[0]!, ours))
+    await exchange.send(answer([{ ok: true, id: 'o', rev: `2-${ours}`, accepted: true }]))
+    exchange.end()
+  }, isBulk)
+  let ran = 0
+  await startRig(through, (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      ran += 1
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  await eventually(async () => expect((await db.get('o'))._rev).toBe(`2-${theirs}`))
+  await sleep(500)
+  expect(ran).toBe(0)
+  expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts')
+})
