@@ -2,14 +2,8 @@ import type { Couch } from './couch/client.ts'
 
 const isGlob = (pattern: string) => pattern.includes('*')
 
-/** `*` stands for any number of any characters, slashes too, and `?` for one. */
-const toRegExp = (glob: string) =>
-  new RegExp(
-    `^${glob
-      .replace(/[.+^${}()|[\]\\]/g, '\\$&')
-      .replaceAll('*', '.*')
-      .replaceAll('?', '.')}$`,
-  )
+/** `*` stands for any number of any characters, slashes too. */
+const toRegExp = (glob: string) => new RegExp(`^${glob.replace(/[.+^${}()|[\]\\?]/g, '\\$&').replaceAll('*', '.*')}$`)
 
 /** The databases that names and globs stand for now: names as they are, globs by what the server has. */
 export async function resolveDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {

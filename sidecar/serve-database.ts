@@ -51,11 +51,11 @@ export async function serveDatabase(options: ServeOptions, signal: AbortSignal):
 /** The database's design document, deployed now where there was none; undefined where there is no database. */
 async function readDdoc({ couch, name, kind, table, log }: ServeOptions, signal: AbortSignal) {
   const database = couch.db(name)
+  if (kind === 'control' && (await couch.db('_users').create({ signal }))) log.info('made the database _users')
   const id = `_design/${DDOC}`
   const found = await database.find(id, {}, { signal })
   if (found) return found
   const folder = ddocsFolder(kind)
-  if (kind === 'control' && (await couch.db('_users').create({ signal }))) log.info('made the database _users')
   try {
     const deployments = [{ database: name, folder, machines: table.machines }]
     await deployDdocs({ couch, deployments, createDatabases: kind === 'control', signal })
@@ -72,7 +72,7 @@ async function readDdoc({ couch, name, kind, table, log }: ServeOptions, signal:
 /** The handlers that the database's own machines know. The others are named and do not start. */
 function matching({ table, name, log }: ServeOptions, ddoc: Parameters<typeof listMismatches>[0]): DispatchTable {
   const registrations = table.registrations.filter((registration) => {
-    const faults = listMismatches(ddoc, [registration])
+    const faults = listMismatches(ddoc, [registration], table.machines)
     for (const fault of faults) log.error(`${name}: not started: ${fault}`)
     return faults.length === 0
   })

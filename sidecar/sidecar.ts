@@ -65,7 +65,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
     const hashing = embedded ? embeddedHashing : couchHashing
     const confirmations = createConfirmations({ database: couch.db(config.controlDb), clock, hashing })
-    const mailbox = catcher && isLoopback(config.host) ? mailboxAt('/_mail', catcher) : undefined
+    const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
     const routes = [up({ health: () => healthOf(engines) }), confirmPage({ confirmations, log }), ...(mailbox ?? [])]
     const { host, port } = config
     const never = new AbortController().signal // closed after the engines, not with them
@@ -88,7 +88,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
   }
 }
 
-/** Mails hold links that confirm: they are shown to this machine only. */
-const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
+/** Mails hold links that confirm: they are shown to this machine only, and not where a proxy opens it to others. */
+const isPrivate = ({ host, publicUrl }: Config) =>
+  publicUrl === undefined && (host === 'localhost' || host === '::1' || host.startsWith('127.'))
 
 const mailboxAt = (path: string, catcher: MailCatcher) => [new Hono().route(path, mailboxPage(catcher))]

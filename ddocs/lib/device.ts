@@ -25,11 +25,17 @@ export function deviceFaults(doc: Doc): string[] {
   ]
 }
 
-/** What a client may not have changed, or written, in a device document. `before` is null for a new one. */
+/**
+ * What a client may not have changed, or written, in a device document. `before` is null for a new one. Asking twice
+ * takes an answer of the sidecar between: else a client could by itself make a branch as long as it likes beside a
+ * device's history, and CouchDB would show the longest.
+ */
 export function deviceChangeFaults(doc: Doc, before: Doc | null): string[] {
   const fixed = before ? ['owner', 'device_code', 'credentials'] : []
+  const unseen = before?.state === 'new' && !before.docstate
   const given = presentOf(doc, ['confirmation', 'error', 'docstate'])
   return [
+    ...(unseen ? ['the sidecar has not seen this device yet; wait for its answer before asking again'] : []),
     ...unchangedFaults(doc, before, fixed, 'it unchanged'),
     ...unchangedFaults(doc, before, ['user', 'owner_role', ...given], 'what the sidecar wrote'),
   ]

@@ -6,7 +6,8 @@
  * Revisions count too. By replication a client may send branches beside a document's history; CouchDB lets the longer
  * branch win, and shows only what it knows of it (no old document for an unknown branch, an early one for a branch
  * with invented revisions in the middle). A write must therefore be the very next revision after the one it changes,
- * and a new document the first: a branch that passes is never longer than what it competes with.
+ * and a new document the first. A client's branch then grows only by transitions that follow one another without the
+ * sidecar, which sees no branch but the winner: a machine in which clients alone can go round lets them overtake.
  */
 import type { Machine, Machines, Writer } from '../machine.ts'
 import { has, isObject, quote, type Doc, type UserCtx } from './document.ts'

@@ -14,10 +14,13 @@ export interface RegistrationOptions extends MailOptions {
 /** A mail server may be away for some hours: 20 tries over four to nine of them. */
 const MAIL_TRIES = { attempts: 20, backoff: { baseMs: 2000, capMs: 3_600_000 } }
 
+/** Until it is done: as long as the user is there, the device has access. */
+const UNTIL_DONE = { attempts: Number.MAX_SAFE_INTEGER }
+
 /** Registration of devices by an email confirmation loop: the handlers of `device` and `confirm`. */
 export function registerDevices(control: Control<ControlMachines>, options: RegistrationOptions): void {
   control.unsafe('device', 'new', mailOwner(options), MAIL_TRIES)
   control.safe('confirm', 'clicked', matchCodes(options))
   control.safe('device', 'confirmed', giveAccount(options))
-  control.safe('device', 'revoked', takeAccount(options))
+  control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE)
 }

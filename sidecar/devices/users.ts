@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { CallOptions, Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { HashedPassword } from './documents.ts'
 
 /** The CouchDB users of devices: one for each, revocable alone. */
 export interface DeviceUsers {
-  /** Makes the user, or brings it to what it has to be. Throws `CouchError`. */
+  /** Makes the user, or gives the one of this device and these roles another password. Throws `CouchError`. */
   grant(user: DeviceUser, options: CallOptions): Promise<void>
   /** Takes the user away, and with it every session. One that is not there is fine. */
   revoke(name: string, deviceId: string, options: CallOptions): Promise<void>
@@ -33,7 +34,7 @@ export function createDeviceUsers(users: Database): DeviceUsers {
       } catch (thrown) {
         if (!isCouchError(thrown, 'conflict')) throw thrown
         const there = await users.get(doc._id, {}, options)
-        if (there.device_id !== deviceId) throw thrown
+        if (there.device_id !== deviceId || !isDeepStrictEqual(there.roles, roles)) throw thrown // another owner's
         await users.put({ ...doc, _rev: there._rev }, options)
       }
     },

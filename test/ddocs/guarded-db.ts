@@ -9,10 +9,13 @@ import type { Machines } from '../../ddocs/machine.ts'
 import { openToAll } from './users.ts'
 
 /** A control database with its own guard, or any database with the guard of these machines; open to everybody. */
-export async function guardedDb(machines?: Machines): Promise<Database> {
+export async function guardedDb(
+  machines?: Machines,
+  kind: 'control' | 'docstate' = machines ? 'docstate' : 'control',
+): Promise<Database> {
   const db = await freshDb('guarded')
   const couch = createTestCouch()
-  const folder = ddocsFolder(machines ? 'docstate' : 'control')
+  const folder = ddocsFolder(kind)
   await deployDdocs({ couch, deployments: [{ database: db.name, folder, machines }] })
   await openToAll(couch, db.name)
   return db

@@ -9,12 +9,12 @@ test('handlers of the declared states and modes match', () => {
     { type: 'device', state: 'new', mode: 'unsafe' },
     { type: 'confirm', state: 'clicked', mode: 'safe' },
   ] as const
-  expect(listMismatches(ddoc, handlers)).toEqual([])
+  expect(listMismatches(ddoc, handlers, controlMachines)).toEqual([])
 })
 
 test('a handler of a type that nobody declared matches: nothing guards it', () => {
-  expect(listMismatches(ddoc, [{ type: 'constructor', state: 'paid', mode: 'safe' }])).toEqual([])
-  expect(listMismatches({ _id: '_design/docstate' }, [{ type: 'order', state: 'paid', mode: 'safe' }])).toEqual([])
+  expect(listMismatches(ddoc, [{ type: 'constructor', state: 'paid', mode: 'safe' }], {})).toEqual([])
+  expect(listMismatches({ _id: '_design/docstate' }, [{ type: 'order', state: 'paid', mode: 'safe' }], {})).toEqual([])
 })
 
 test.each([
@@ -22,11 +22,21 @@ test.each([
   [{ type: 'device', state: 'active', mode: 'safe' }, 'declares that state as not handled'],
   [{ type: 'device', state: 'toString', mode: 'safe' }, 'has no such state'],
 ] as const)('a handler that the machine does not have is named: %o', (handler, reason) => {
-  const [mismatch] = listMismatches(ddoc, [handler])
+  const [mismatch] = listMismatches(ddoc, [handler], controlMachines)
   expect(mismatch).toContain(`handler for ${handler.type} in state ${handler.state}`)
   expect(mismatch).toContain(reason)
 })
 
+test('a machine that the design document lacks, or has otherwise, is named: nothing would guard its type', () => {
+  const handler = { type: 'order', state: 'paid', mode: 'safe' } as const
+  const machines = { order: { paid: { mode: 'safe', next: { done: 'sidecar' } }, done: {} } } as const
+  const faults = (order: object) =>
+    listMismatches({ _id: '_design/docstate', machines: { order } }, [handler], machines)
+  expect(faults(machines.order)).toEqual([])
+  expect(faults({ ...machines.order, late: {} })[0]).toContain('declares another machine of order')
+  expect(listMismatches(ddoc, [handler], machines)[0]).toContain('declares no machine of order')
+})
+
 test('a database without the design document is named', () => {
-  expect(listMismatches(undefined, [])).toEqual([expect.stringContaining('run the deploy')])
+  expect(listMismatches(undefined, [], {})).toEqual([expect.stringContaining('run the deploy')])
 })

@@ -1,6 +1,6 @@
 /**
- * Guards the control database: clients write devices and confirmations, each of the right shape, along the machines'
- * transitions. Everything else is the sidecar's and the admins'.
+ * Guards the control database: clients write devices and confirmations, each of the right shape, and documents of the
+ * user's own machines, along the machines' transitions. Everything else is the sidecar's and the admins'.
  */
 import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
 import { deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
@@ -11,12 +11,13 @@ import type { ControlMachines } from '../../machines.ts'
 
 type FaultsOf = (doc: Doc, before: Doc | null) => string[]
 
-const shapes: Readonly<Record<keyof ControlMachines, FaultsOf>> = {
+const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<keyof ControlMachines, FaultsOf>> = {
   device: (doc, before) => [...deviceFaults(doc), ...deviceChangeFaults(doc, before)],
   confirm: (doc, before) => [...confirmFaults(doc), ...confirmChangeFaults(doc, before)],
 }
 
-const isDeclared = (type: unknown): type is keyof ControlMachines => typeof type === 'string' && has(shapes, type)
+/** Documents of the sidecar's own, whoever asks for them first. */
+const RESERVED = /^(mails|config):/
 
 export default function validate(
   this: { readonly machines: Machines },
@@ -26,12 +27,16 @@ export default function validate(
 ): void {
   if (isAdmin(userCtx)) return
   if (newDoc._deleted) forbid('documents of this database may be deleted by an admin only')
+  const { machines } = this
   const { type } = newDoc
-  if (!isDeclared(type))
-    forbid(`expected a document of type ${Object.keys(shapes).join(' or ')}, got type ${quote(type)}`)
-  const write = { newDoc, oldDoc, userCtx, machines: this.machines }
+  if (typeof type !== 'string' || !has(machines, type))
+    forbid(`expected a document of type ${Object.keys(machines).join(' or ')}, got type ${quote(type)}`)
+  const write = { newDoc, oldDoc, userCtx, machines }
+  const before = beforeOf(write)
+  if (RESERVED.test(String(newDoc._id)) || (before && !has(machines, String(before.type))))
+    forbid('this document is the sidecar’s own')
   const refusal = refusalOf(write)
   if (refusal !== undefined) forbid(refusal)
-  const faults = shapes[type](newDoc, beforeOf(write))
+  const faults = (has(shapes, type) && shapes[type]?.(newDoc, before)) || []
   if (faults.length > 0) forbid(faults.join('; '))
 }

@@ -1,0 +1,46 @@
+/** What a stranger can reach who may write into the control database, and replicate into it. */
+import { expect, test } from 'vitest'
+import { createTestCouch } from '../support/couchdb.ts'
+import { guardedDb, newConfirm, newDevice, tryBulk, tryPut } from './guarded-db.ts'
+import { createUser } from './users.ts'
+
+test('a stranger’s branch of a device does not grow until it is the longest', async () => {
+  const db = await guardedDb()
+  const { couch } = await createUser()
+  let rev = await db.put({ _id: 'd', ...newDevice })
+  for (const state of ['new', 'confirming', 'confirmed', 'active']) {
+    rev = await db.put({ _id: 'd', _rev: rev, ...newDevice, state, user: 'u', owner_role: 'owner-of-d' })
+  }
+  const mine = { _id: 'd', ...newDevice, owner: 'mallory@example.com' }
+  const branch = `1-${'f'.repeat(32)}`
+  const revisions = { start: 1, ids: ['f'.repeat(32)] }
+  await tryBulk(couch, db, [{ ...mine, _rev: branch, _revisions: revisions }], { new_edits: false })
+  for (let leaf = branch; ;) {
+    const answer = await tryPut(couch, db, { ...mine, _rev: leaf })
+    expect(answer).toContain('has not seen this device yet')
+    if (answer !== 'fine') break
+    leaf = (await db.get('d', { conflicts: true }))._rev
+  }
+  expect(await db.get('d')).toMatchObject({ _rev: rev, state: 'active', owner: newDevice.owner })
+})
+
+test('a stranger does not write over what is the sidecar’s own, nor take its names', async () => {
+  const db = await guardedDb()
+  const { couch } = await createUser()
+  const ledger = { _id: 'ledger', type: 'mail_ledger', mails: [{ key: 'k', at: '2026-01-01T00:00:00.000Z' }] }
+  const _rev = await createTestCouch().db(db.name).put(ledger)
+  for (const doc of [newConfirm, newDevice]) {
+    expect(await tryPut(couch, db, { ...doc, _id: 'ledger', _rev })).toContain('the sidecar’s own')
+    expect(await tryPut(couch, db, { ...doc, _id: 'mails:0123456789abcdef' })).toContain('the sidecar’s own')
+    expect(await tryPut(couch, db, { ...doc, _id: 'config:global_changes' })).toContain('the sidecar’s own')
+  }
+})
+
+test('documents of the user’s own machines are written by their table in the control database too', async () => {
+  const order = { paid: { mode: 'safe', create: 'client', next: { done: 'sidecar' } }, done: {} } as const
+  const db = await guardedDb({ order }, 'control')
+  const { couch } = await createUser()
+  expect(await tryPut(couch, db, { _id: 'o', type: 'order', state: 'paid' })).toBe('fine')
+  expect(await tryPut(couch, db, { _id: 'p', type: 'order', state: 'done' })).toContain('begins in state paid')
+  expect(await tryPut(couch, db, { _id: 'n', type: 'note' })).toContain('got type "note"')
+})
