@@ -16,7 +16,7 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
     '',
     'Register a device: paste this into another terminal,',
     '',
-    `  curl -X POST ${database}/${encodeURIComponent(controlDb)} -H 'Content-Type: application/json' \\`,
+    `  curl -X POST ${couch.embedded ? '' : '-u <user> '}${database}/${encodeURIComponent(controlDb)} -H 'Content-Type: application/json' \\`,
     `    -d '${JSON.stringify(device)}'`,
     '',
     mail?.page

@@ -34,6 +34,7 @@ describe('in a browser on a phone, without JavaScript', () => {
   it('a person types the code into the field that has the cursor, and sees that the device is confirmed', async () => {
     const { page, confirmations, complaints } = await openOnPhone()
     confirmations.credentials = { user: 'owner-d1', password: 'correct-horse-battery-staple' }
+    await page.locator('input:focus').waitFor()
     await page.keyboard.type('12ab')
     await page.keyboard.press('Enter')
     await see(page, 'Your device is confirmed')
