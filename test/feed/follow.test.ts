@@ -164,7 +164,7 @@ const withoutLimit: Fault = (exchange) => {
 }
 
 test.each([
-  ['that ends it', pass],
+  ['that ends it', inPieces(300)],
   ['that leaves it open', withoutLimit],
 ])('a connection is exchanged after a number of rows, on a server %s', async (_, fault) => {
   const { db, proxy, ids, kinds, start } = await setUp({ rowsAConnection: 8 })
@@ -255,7 +255,7 @@ test('a slow consumer slows the server: rows are not read ahead', async () => {
     read += event.rows.length
     if (read >= 1500) break
     if (passed > 0) await new Promise((resolve) => setTimeout(resolve, 1))
-    expect(passed - read * 20_000, 'bytes ahead of the consumer').toBeLessThan(12_000_000)
+    expect(passed - read * 20_000, 'bytes ahead of the consumer').toBeLessThan(20_000_000) // of 30; two sockets' buffers hold some
   }
   expect(read).toBe(1500)
 })
