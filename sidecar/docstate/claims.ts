@@ -15,7 +15,7 @@ export interface Claims {
   release(flight: Flight): Promise<void>
   /** Renews the claims that are due, until the signal aborts. */
   keep(signal: AbortSignal): Promise<void>
-  /** True while we may believe that the document is ours; otherwise its handler has been told. */
+  /** True while a handler may begin: the claim is ours, and for a good while yet. If not, it is to be given back. */
   proven(flight: Flight): boolean
   /** No more to be renewed. */
   drop(flight: Flight): void

@@ -16,8 +16,8 @@ export function createExecute(options: ContextOptions): Execute {
     const run = createRun(options, flight)
     try {
       const doc: unknown = await flight.untilStopped(() => registration.handler(copyJson(flight.doc), run.context))
-      if (doc === undefined) return { kind: 'nothing' }
-      const failure = flight.left ? undefined : checkNext(doc, registration, options.machines)
+      if (doc === undefined || flight.left) return { kind: 'nothing' }
+      const failure = checkNext(doc, registration, options.machines)
       return failure ? { kind: 'rejected', failure } : { kind: 'next', doc: doc as Doc }
     } catch (thrown) {
       if (flight.stopped instanceof ClaimLost || thrown instanceof ClaimLost) return { kind: 'claim-lost' }

@@ -48,13 +48,12 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
     if (claim?.kind === 'refused') log.warn({ doc: flight.id, ...claim.failure }, 'CouchDB refuses the claim')
     if (claim && claim.kind !== 'stored') return 'not-taken'
     await runnable.enter()
-    if (closed()) {
+    if (closed() || (unsafe && !claims.proven(flight))) {
       runnable.leave() // first, so that all who wait here give back together
       if (unsafe) await claims.release(flight)
-      return 'given-up'
+      return closed() ? 'given-up' : 'not-ours'
     }
     try {
-      if (unsafe && !claims.proven(flight)) return 'not-ours'
       const began = ticks()
       const outcome = await execute(flight)
       meanMs += (Math.max(0.01, ticks() - began) - meanMs) / 16

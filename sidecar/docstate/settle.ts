@@ -28,7 +28,7 @@ export function createSettle({ store, claims, machines, clock, random, log }: Se
   /** The document that says it, or undefined where there is nothing to say. */
   function documentFor(flight: Flight, outcome: Outcome, now: number): Doc | undefined {
     const { mode, options } = flight.registration
-    if (flight.left && outcome.kind !== 'next') return undefined // it has no say about the state it has left
+    if (flight.left) return undefined // it has no say about the state it has left
     switch (outcome.kind) {
       case 'next':
         return saved(flight, outcome.doc, machines, now)

@@ -74,7 +74,10 @@ export interface Context {
   readonly signal: AbortSignal
   readonly log: Logger
   readonly mail: Mail
-  /** Saves the document itself before the handler ends; returns it as stored. Throws if the claim is lost. */
+  /**
+   * Saves the document itself before the handler ends; returns it as stored. In another state that ends the entry: what
+   * the handler returns or throws afterwards counts for nothing. Throws if the claim is lost.
+   */
   save<D extends Doc>(doc: D): Promise<D & StoredDoc>
   /** Another document of the same database; `undefined` if it is not there. */
   find(id: string): Promise<StoredDoc | undefined>

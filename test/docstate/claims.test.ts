@@ -63,6 +63,33 @@ test('a claim that is lost while its document waits for a place starts no handle
   expect(cutOff).toHaveLength(1)
 })
 
+test('a claim that grew too old while its document waited for a place is given back, not left to be parked', async () => {
+  const { db, proxy, through } = await setUp()
+  const go = createLatch()
+  await startRig(
+    through,
+    (control) =>
+      control.unsafe('order', 'paid', (doc) => go.opened.then(() => ({ ...doc, state: 'invoiced' })), {
+        concurrency: 1,
+      }),
+    { leaseMs: 3000 },
+  )
+  const ids = ['o0', 'o1']
+  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  await eventually(async () => expect((await db.getMany(ids)).filter((doc) => docstateIn(doc)?.claim)).toHaveLength(2))
+  await proxy.down()
+  await sleep(2300) // no renewal for more than two thirds of the lease
+  go.open()
+  await sleep(200)
+  await proxy.up()
+  await eventually(async () => {
+    const docs = await db.getMany(ids)
+    expect(docs.map(({ state }) => state)).toContain('invoiced')
+    expect(docs.filter((doc) => doc.state === 'invoiced' || docstateIn(doc)?.parked)).toHaveLength(2)
+  })
+  expect(docstateIn(await db.get('o1'))?.parked ?? docstateIn(await db.get('o0'))?.parked).toBeUndefined()
+})
+
 test.each([0, 0.5, 0.999])(
   'a claim is believed for nine tenths of its lease, whatever the jitter (%d)',
   async (random) => {
