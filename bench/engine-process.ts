@@ -5,6 +5,7 @@
  */
 import pino from 'pino'
 import type * as clocks from '../sidecar/core/clock.ts'
+import type * as heaps from '../sidecar/core/heap.ts'
 import type * as clients from '../sidecar/couch/client.ts'
 import type * as controls from '../sidecar/docstate/control.ts'
 import type * as engines from '../sidecar/docstate/engine.ts'
@@ -12,10 +13,12 @@ import type { EngineJob } from './engine.ts'
 
 const built = (path: string) => import(new URL(`../dist/sidecar/${path}`, import.meta.url).href) as Promise<unknown>
 const { systemClock } = (await built('core/clock.js')) as typeof clocks
+const { keepHeapSmall } = (await built('core/heap.js')) as typeof heaps
 const { createCouch } = (await built('couch/client.js')) as typeof clients
 const { createControl } = (await built('docstate/control.js')) as typeof controls
 const { createEngine } = (await built('docstate/engine.js')) as typeof engines
 
+keepHeapSmall()
 const { url, name, mode, count, machines } = JSON.parse(process.argv[2]!) as EngineJob
 const couch = createCouch({ url })
 const control = createControl(machines)

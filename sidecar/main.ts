@@ -5,8 +5,10 @@ import { CommanderError } from 'commander'
 import pino from 'pino'
 import { createProgram } from './cli/program.ts'
 import { ConfigError, SidecarError } from './core/errors.ts'
+import { keepHeapSmall } from './core/heap.ts'
 
 const { version } = createRequire(import.meta.url)('couchdb-sidecar/package.json') as { version: string }
+keepHeapSmall()
 const stopping = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
   process.on(name, () => {

@@ -3,6 +3,7 @@ import { Hono } from 'hono'
 import type { Config } from './config.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
+import { createMemory } from './core/memory.ts'
 import { createCouch } from './couch/client.ts'
 import { createConfirmations } from './devices/confirmations.ts'
 import { couchHashing, embeddedHashing } from './devices/passwords.ts'
@@ -75,7 +76,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
     const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
-    const settings = { worker: config.name, memory: config.memoryBytes, graceMs: config.graceMs }
+    const settings = { worker: config.name, memory: createMemory(config.memoryBytes), graceMs: config.graceMs }
     const { controlDb, databases } = config
     await serveDatabases(
       { ...settings, controlDb, databases, tables, couch, engines, mailer, clock, random, log },

@@ -10,9 +10,7 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
     '',
     `  Sidecar   ${sidecar}/_up`,
     `  CouchDB   ${database}${couch.embedded ? '   embedded pouchdb-server, in memory: gone when this ends' : ''}`,
-    mail
-      ? `  Mail      ${mail.page ?? mail.smtpUrl}   embedded mail catcher: nothing leaves this machine`
-      : `  Mail      ${hideCredentials(smtpUrl ?? '')}`,
+    `  Mail      ${mail ? (mail.page ?? mail.smtpUrl) : hideCredentials(smtpUrl ?? '')}${mail ? catcherNote(mail.page) : ''}`,
     '',
     'Register a device: paste this into another terminal,',
     '',
@@ -27,6 +25,11 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
   ]
   return lines.join('\n')
 }
+
+const catcherNote = (page: string | undefined) =>
+  page === undefined
+    ? '   embedded mail catcher; it shows no mails to a network: set SMTP_URL'
+    : '   embedded mail catcher: nothing leaves this machine'
 
 function hideCredentials(url: string): string {
   if (url === '') return ''

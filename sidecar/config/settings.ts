@@ -97,9 +97,9 @@ export const settings = z.object({
     argument: 'number',
     meaning: 'the most requests to CouchDB at once; each feed has a connection of its own beside them',
   }),
-  SIDECAR_MEMORY: described(bytes('64kb').prefault('6mb'), {
+  SIDECAR_MEMORY: described(bytes('64kb').prefault('12mb'), {
     argument: 'size',
-    meaning: 'the most bytes of documents in flight at once',
+    meaning: 'the most bytes of documents in flight at once; one handler takes no more than half',
   }),
   SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
     argument: 'time',

@@ -2,17 +2,20 @@ import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
+import { createMemory, type Memory } from '../core/memory.ts'
 import { within } from '../core/within.ts'
 import type { Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
 import { createAssess, type DispatchTable } from './assess.ts'
+import { Backlog } from './backlog.ts'
 import { createClaims } from './claims.ts'
 import { Dispatch } from './dispatch.ts'
 import { DueQueue } from './due.ts'
 import { createExecute } from './execute.ts'
-import { createFly, type Fly } from './fly.ts'
+import { createFly } from './fly.ts'
+import { createLanes } from './lanes.ts'
 import { createLook } from './look.ts'
 import type { MailBinding } from './mail.ts'
 import { createRecover } from './recover.ts'
@@ -20,7 +23,6 @@ import { createSettle } from './settle.ts'
 import { createStamp } from './stamp.ts'
 import { createStore } from './store.ts'
 import { createSweep } from './sweep.ts'
-import type { Registration } from './types.ts'
 import { Watch } from './watch.ts'
 
 export interface EngineOptions {
@@ -32,8 +34,8 @@ export interface EngineOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Bytes of documents in flight. Default 6 MB. */
-  readonly memory?: number
+  /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
+  readonly memory?: Memory
   /** How long a claim is believed without a sign of life. Default 30 s. */
   readonly leaseMs?: number
   /** How long running handlers may take to end when the sidecar stops. Default 10 s. */
@@ -70,7 +72,13 @@ const FIRST_SWEEP_MS = 30_000
 
 export function createEngine(options: EngineOptions): Engine {
   const { database, table, mailer, worker, clock, random, log } = options
-  const { memory = 6 * 1024 * 1024, leaseMs = 30_000, graceMs = 10_000, sweepMs = 60_000, heartbeatMs } = options
+  const {
+    memory = createMemory(12 * 1024 * 1024),
+    leaseMs = 30_000,
+    graceMs = 10_000,
+    sweepMs = 60_000,
+    heartbeatMs,
+  } = options
   const { machines } = table
   const hard = new AbortController()
   const soft = new AbortController()
@@ -84,31 +92,25 @@ export function createEngine(options: EngineOptions): Engine {
   const claims = createClaims({ database, store, worker, leaseMs, clock, random, signal: hard.signal })
   const execute = createExecute({ database, writer, store, mailer, machines, now: () => clock.now(), log })
   const settle = createSettle({ store, claims, machines, clock, random, log })
-  const flies = new Map<Registration, Fly>()
-  const flyOf = (registration: Registration): Fly => {
-    const known = flies.get(registration)
-    const fly = known ?? createFly({ registration, claims, execute, settle, ticks, log, closed: () => closed })
-    if (!known) flies.set(registration, fly)
-    return fly
-  }
-  const recover = createRecover({ store, flyOf, clock, log })
+  const laneOf = createLanes(memory, (registration) =>
+    createFly({ registration, claims, execute, settle, ticks, log, closed: () => closed }),
+  )
   const assess = createAssess(table)
   const due = new DueQueue(clock, sweepMs * 2)
   const dispatch = new Dispatch({
-    assess,
-    flyOf,
-    recover,
+    ...{ assess, laneOf, due, clock, log },
+    recover: { fly: createRecover({ store, laneOf, clock, log }), share: memory.share() },
     stamp: createStamp({ store, clock, log }),
-    due,
-    clock,
-    log,
-    memory,
+    onFull: (lane) => backlog.add(lane),
   })
+  const look = createLook(database, dispatch)
+  const backlog = new Backlog({ database, look, clock, random, log })
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,
     assess,
     dispatch,
+    backlog,
     places,
     clock,
     random,
@@ -116,15 +118,20 @@ export function createEngine(options: EngineOptions): Engine {
     onRecreated: prepare,
     ...(heartbeatMs && { heartbeatMs }),
   })
-  const look = createLook(database, dispatch)
-  const sweep = createSweep({ database, table, clock, horizonMs: sweepMs * 2, look })
+  const sweep = createSweep({ database, table, clock, horizonMs: sweepMs * 2, look: lookAtPage })
+
+  /** Of a lane that is full the backlog reads the rest. */
+  async function lookAtPage(ids: readonly string[], signal: AbortSignal): Promise<boolean> {
+    const left = await look(ids, (lane) => (backlog.add(lane), false), signal)
+    return left.length === 0
+  }
 
   /** Documents whose time has come: another try, a state's end, a lease of somebody else. */
   async function lookAtDue(signal: AbortSignal): Promise<void> {
     for (;;) {
       const ids = await due.next(signal)
       try {
-        await look(ids, signal)
+        await look(ids, (lane) => (backlog.add(lane), true), signal)
       } catch (thrown) {
         if (!(thrown instanceof CouchError)) throw thrown
         for (const id of ids) due.add(id, clock.now() + 1000 + random() * 4000)
@@ -138,8 +145,8 @@ export function createEngine(options: EngineOptions): Engine {
     for (;;) {
       signal.throwIfAborted()
       try {
-        const found = await sweep(signal)
-        log.debug({ found }, 'swept')
+        await sweep(signal)
+        log.debug('swept')
       } catch (thrown) {
         if (!(thrown instanceof CouchError)) throw thrown
         log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
@@ -177,7 +184,8 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch.run(soft.signal), lookAtDue(soft.signal), sweepNowAndThen(soft.signal)]
+      const loops = [watch, backlog].map((part) => part.run(soft.signal))
+      loops.push(lookAtDue(soft.signal), sweepNowAndThen(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end
       } catch (thrown) {

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { ByteGate } from '../core/byte-gate.ts'
-import type { Clock } from '../core/clock.ts'
+import type { Share } from '../core/memory.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { Flight } from './flight.ts'
@@ -15,10 +14,10 @@ export interface Departure {
   readonly bytes: number
   readonly registration: Registration
   readonly fly: Fly
+  /** The part of the memory that it takes from. */
+  readonly share: Share
   /** Called when what it asked for is done, or written down where it will be found again. */
   readonly settled: () => void
-  /** Ends the waiting for memory. */
-  readonly signal: AbortSignal
 }
 
 export interface Landing {
@@ -37,22 +36,16 @@ interface InFlight {
 }
 
 export interface FlightsOptions {
-  readonly clock: Clock
-  /** Bytes of documents in flight. */
-  readonly memory: number
   readonly log: Logger
   readonly onLanded: (landing: Landing) => void
 }
 
 /** What a document in flight costs beside its text: the parsed object, the flight, its promises. */
 const OVERHEAD_BYTES = 2048
-/** A few documents may hold more than half of the memory for hours; for as long as that nobody starves. */
-const HUNGRY_MS = 1000
 
 /** All documents under way: never more than one flight for an id, never more bytes than there is memory for. */
 export class Flights {
   readonly #options: FlightsOptions
-  readonly #gate: ByteGate
   readonly #byId = new Map<string, InFlight>()
   readonly #idle: (() => void)[] = []
   /** With a count it makes tokens: nobody else has the same. */
@@ -61,7 +54,6 @@ export class Flights {
 
   constructor(options: FlightsOptions) {
     this.#options = options
-    this.#gate = new ByteGate(options.memory)
   }
 
   get size(): number {
@@ -81,35 +73,18 @@ export class Flights {
     return true
   }
 
-  /** Resolves when there was memory for it and it is on its way. Rejects with the signal's reason. */
-  async start(departure: Departure): Promise<void> {
-    const { doc, bytes, registration, fly, settled, signal } = departure
+  /** Sends it on its way, if there is memory for it. `join` it first. */
+  tryStart(departure: Departure): boolean {
+    const { doc, bytes, registration, fly, share, settled } = departure
     const cost = bytes + OVERHEAD_BYTES
-    if (!this.#gate.tryEnter(cost)) {
-      await this.#gate.enter(cost, signal)
-      if (this.join(doc, settled)) return this.#gate.leave(cost) // it came by another way meanwhile
-    }
+    if (!share.tryEnter(cost)) return false
     const flight = new Flight(registration, doc, `${this.#process}/${++this.#count}`)
     const entry: InFlight = { departure, flight, newer: undefined, settled: [settled] }
     this.#byId.set(doc._id, entry)
     void fly(flight)
       .catch((thrown: unknown) => this.#crashed(flight, thrown))
       .then((end) => this.#land(entry, end, cost))
-  }
-
-  /** Resolves when more is wanted: not while plenty of documents wait in memory. */
-  async whenHungry(signal: AbortSignal): Promise<void> {
-    if (!this.#gate.full) return
-    const enough = new AbortController()
-    const stop = () => enough.abort(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
-    try {
-      await Promise.race([this.#gate.whenLow(enough.signal), this.#options.clock.sleep(HUNGRY_MS, enough.signal)])
-    } finally {
-      enough.abort(new Error('waited enough'))
-      signal.removeEventListener('abort', stop)
-    }
+    return true
   }
 
   /** Resolves when nothing is in flight. */
@@ -130,7 +105,7 @@ export class Flights {
 
   #land({ departure, flight, newer, settled }: InFlight, end: FlightEnd, cost: number): void {
     this.#byId.delete(flight.id)
-    this.#gate.leave(cost)
+    departure.share.leave(cost)
     if (end !== 'given-up') for (const settle of settled) settle()
     this.#options.onLanded({ departure, flight, end, newer })
     if (this.#byId.size === 0) for (const resolve of this.#idle.splice(0)) resolve()

@@ -4,12 +4,12 @@ import { isoTime } from '../core/clock.ts'
 import { errored, parked, withDocstate } from './documents.ts'
 import { failedTries } from './flight.ts'
 import type { Fly } from './fly.ts'
+import type { LaneOf } from './lanes.ts'
 import type { Store } from './store.ts'
-import type { Registration } from './types.ts'
 
 export interface RecoverOptions {
   readonly store: Store
-  readonly flyOf: (registration: Registration) => Fly
+  readonly laneOf: LaneOf
   readonly clock: Clock
   readonly log: Logger
 }
@@ -18,7 +18,7 @@ export interface RecoverOptions {
  * Takes over an entry whose worker gave no sign of life for a whole lease. Whether its effect happened nobody knows:
  * `park` leaves that to a person, `retry` counts it as a failed try and runs the handler again with the same key.
  */
-export function createRecover({ store, flyOf, clock, log }: RecoverOptions): Fly {
+export function createRecover({ store, laneOf, clock, log }: RecoverOptions): Fly {
   return async (flight) => {
     const { registration, before } = flight
     const worker = before?.claim?.worker
@@ -41,6 +41,6 @@ export function createRecover({ store, flyOf, clock, log }: RecoverOptions): Fly
     const { claim: _claim, retry_at: _retryAt, ...known } = before ?? { state: registration.state }
     flight.before = { ...known, attempts, failure }
     flight.doc = withDocstate(flight.doc, flight.before)
-    return flyOf(registration)(flight)
+    return laneOf(registration).fly(flight)
   }
 }

@@ -9,12 +9,12 @@ export interface SweepOptions {
   readonly clock: Clock
   /** Documents due later than this from now are left to the next sweep. */
   readonly horizonMs: number
-  /** The ids of one page; resolves when they have been looked at. */
-  readonly look: (ids: string[], signal: AbortSignal) => Promise<void>
+  /** Looks at a page of ids of one range; says whether the next page is wanted. */
+  readonly look: (ids: string[], signal: AbortSignal) => Promise<boolean>
 }
 
-/** Finds every document that waits for us; resolves with how many it found. Throws `CouchError`. */
-export type Sweep = (signal: AbortSignal) => Promise<number>
+/** Finds every document that waits for us. Throws `CouchError`. */
+export type Sweep = (signal: AbortSignal) => Promise<void>
 
 /**
  * The list for truth, where the feed is for speed: by the view `by_state`, key `[type, state, status, at]`, all
@@ -40,13 +40,8 @@ export function createSweep({ database, table, clock, horizonMs, look }: SweepOp
   }
 
   return async (signal) => {
-    let found = 0
     for (const range of ranges(clock.now())) {
-      for await (const ids of pages(database, range, signal)) {
-        found += ids.length
-        await look(ids, signal)
-      }
+      for await (const ids of pages(database, range, signal)) if (!(await look(ids, signal))) break
     }
-    return found
   }
 }

@@ -9,12 +9,14 @@ import { follow, type FeedEvent } from '../feed/follow.ts'
 import type { PlaceStore } from '../feed/place-store.ts'
 import { Progress } from '../feed/progress.ts'
 import type { Assess } from './assess.ts'
+import type { Backlog } from './backlog.ts'
 import type { Dispatch } from './dispatch.ts'
 
 export interface WatchOptions {
   readonly database: Database
   readonly assess: Assess
   readonly dispatch: Dispatch
+  readonly backlog: Backlog
   readonly places: PlaceStore
   readonly clock: Clock
   readonly random: Random
@@ -92,11 +94,10 @@ export class Watch {
   }
 
   async #take(event: FeedEvent, signal: AbortSignal): Promise<void> {
-    const { log, dispatch } = this.#options
+    const { log } = this.#options
     switch (event.kind) {
       case 'rows':
         this.#life = event.life
-        await dispatch.flights.whenHungry(signal)
         for (const row of event.rows) await this.#row(row, signal)
         return
       case 'caught-up':
@@ -125,11 +126,14 @@ export class Watch {
   }
 
   async #row({ seq, id, doc, deleted, bytes }: Change, signal: AbortSignal): Promise<void> {
-    const { assess, dispatch, clock } = this.#options
+    const { assess, dispatch, backlog, clock } = this.#options
     if (!doc || deleted || assess(doc, clock.now()).kind === 'ignore') {
       dispatch.pass(id)
       return this.#progress.skip(seq)
     }
-    await dispatch.offer(doc, bytes, this.#progress.begin(seq), signal)
+    const settled = this.#progress.begin(seq)
+    let full = dispatch.offer(doc, bytes, settled)
+    while (full && (await backlog.hold(full, signal))) full = dispatch.offer(doc, bytes, settled)
+    if (full) settled()
   }
 }

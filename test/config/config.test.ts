@@ -43,7 +43,7 @@ describe('the settings', () => {
       handlers: [],
       name: hostname(),
       connections: 32,
-      memoryBytes: 6 * 1024 * 1024,
+      memoryBytes: 12 * 1024 * 1024,
       graceMs: 10_000,
       logLevel: 'info',
     })

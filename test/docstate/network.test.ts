@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createMemory } from '../../sidecar/core/memory.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -138,7 +139,7 @@ test('a slow handler slows the reading: documents in flight are bounded by their
   const { engine } = await startRig(
     db,
     (control) => control.safe('order', 'paid', (doc) => go.opened.then(() => ({ ...doc, state: 'invoiced' }))),
-    { memory: 500_000 },
+    { memory: createMemory(1_000_000) }, // half of it for one handler,
   )
   await eventually(() => expect(engine.health().inFlight).toBeGreaterThan(30))
   await expect(

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { createMemory } from '../../sidecar/core/memory.ts'
+
+const open = new AbortController().signal
+
+/** How many times this number of bytes gets in. */
+function fill(share: { tryEnter(bytes: number): boolean }, bytes: number): number {
+  for (let count = 0; ; count++) if (!share.tryEnter(bytes)) return count
+}
+
+test('one that holds all it can leaves half to the others', () => {
+  const memory = createMemory(100)
+  const [hog, second, third] = [memory.share(), memory.share(), memory.share()]
+  expect(fill(hog, 1)).toBe(50)
+  expect(fill(second, 1)).toBe(25)
+  expect(fill(third, 1)).toBe(12)
+})
+
+test('each may hold one, whatever its size and whatever the others hold', () => {
+  const memory = createMemory(100)
+  const [hog, other] = [memory.share(), memory.share()]
+  expect(fill(hog, 500)).toBe(1)
+  expect(fill(other, 300)).toBe(1)
+  other.leave(300)
+  expect(fill(other, 1), 'nothing is free beside the first').toBe(1)
+})
+
+test('once refused it is full until half of its room is free', async () => {
+  const share = createMemory(100).share()
+  expect(fill(share, 10)).toBe(5)
+  await expect(Promise.race([share.whenRoom(open), Promise.resolve('waits')])).resolves.toBe('waits')
+  share.leave(10)
+  expect(share.full, '40 held, 60 free').toBe(true)
+  expect(share.tryEnter(1)).toBe(false)
+  share.leave(10)
+  await share.whenRoom(open)
+  expect(fill(share, 10)).toBe(2)
+})
+
+test('what others give back makes room too', async () => {
+  const memory = createMemory(100)
+  const [hog, other] = [memory.share(), memory.share()]
+  fill(hog, 10)
+  expect(fill(other, 20)).toBe(1)
+  const room = other.whenRoom(open)
+  hog.leave(10)
+  await room
+  expect(other.tryEnter(10)).toBe(true)
+})
+
+test('an abort ends the waiting', async () => {
+  const share = createMemory(100).share()
+  fill(share, 50)
+  const leaving = new AbortController()
+  const waiting = share.whenRoom(leaving.signal)
+  leaving.abort(new Error('gone'))
+  await expect(waiting).rejects.toThrow('gone')
+  await expect(share.whenRoom(leaving.signal)).rejects.toThrow('gone')
+})
