@@ -14,51 +14,71 @@ export interface ServeAllOptions extends Omit<ServeOptions, 'name' | 'kind' | 't
   readonly databases: readonly string[]
   /** What runs in the control database, and in any other. */
   readonly tables: { readonly control: DispatchTable; readonly docstate: DispatchTable }
-  /** Filled as databases are found. */
+  /** Of the databases that are served now. */
   readonly engines: Map<string, Engine>
+  /** Between two looks at which databases there are. Default a minute. */
+  readonly lookAgainMs?: number
 }
 
-const LOOK_AGAIN_MS = 60_000
+interface Serving {
+  readonly done: Promise<void>
+  readonly stop: (reason: Error) => void
+  /** Looks one after the other that have not found it. */
+  missing: number
+}
+
+/** A database that is deleted may be made again at once; by the second look it was not. */
+const MISSING_LOOKS = 2
 
 /**
- * Serves the databases that the settings name, and those that come to match a glob, until the signal aborts. If one
- * of them breaks off, which only a mistake of ours does, all end, and the mistake is thrown.
+ * Serves the databases that the settings name, and those that come to match a glob for as long as they are there, until
+ * the signal aborts. If one of them breaks off, which only a mistake of ours does, all end, and the mistake is thrown.
  */
 export async function serveDatabases(options: ServeAllOptions, signal: AbortSignal): Promise<void> {
-  const { couch, controlDb, databases, tables, engines, clock, random, log } = options
-  const stopping = new AbortController()
-  setMaxListeners(0, stopping.signal) // two for each database
-  const stop = () => stopping.abort(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
-  if (signal.aborted) stop()
-  const serving = new Map<string, Promise<void>>()
-  let broken: { thrown: unknown } | undefined
+  const { couch, controlDb, databases, tables, engines, clock, random, log, lookAgainMs = 60_000 } = options
+  const broken = new AbortController()
+  const stopping = AbortSignal.any([signal, broken.signal])
+  setMaxListeners(0, stopping) // two for each database
+  const serving = new Map<string, Serving>()
   const onTrouble = (error: CouchError, retryInMs: number) =>
     log.warn({ code: error.code, reason: error.message, retryInMs }, 'waiting for CouchDB to list its databases')
-  const patience = { clock, random, signal: stopping.signal, onTrouble }
+  const patience = { clock, random, signal: stopping, onTrouble }
 
-  function serve(name: string): Promise<void> {
+  function serve(name: string): Serving {
     const kind = name === controlDb ? 'control' : 'docstate'
     const child = log.child({ db: name })
+    const leaving = new AbortController()
     const onEngine = (engine: Engine) => void engines.set(name, engine)
-    return serveDatabase({ ...options, name, kind, table: tables[kind], log: child, onEngine }, stopping.signal).catch(
-      (thrown: unknown) => {
-        if (!stopping.signal.aborted) broken = { thrown }
-        stop()
-      },
-    )
+    const until = AbortSignal.any([stopping, leaving.signal])
+    const done = serveDatabase({ ...options, name, kind, table: tables[kind], log: child, onEngine }, until)
+      .catch((thrown: unknown) => {
+        if (!until.aborted) broken.abort(thrown)
+      })
+      .finally(() => {
+        engines.delete(name)
+        serving.delete(name)
+      })
+    return { done, stop: (reason) => leaving.abort(reason), missing: 0 }
   }
 
-  while (!stopping.signal.aborted) {
-    try {
-      const names = await patiently(() => resolveDatabases(couch, [controlDb, ...databases], stopping.signal), patience)
-      for (const name of names) if (!serving.has(name)) serving.set(name, serve(name))
-    } catch (thrown) {
-      if (!stopping.signal.aborted) throw thrown
+  function update(names: ReadonlySet<string>): void {
+    for (const name of names) if (!serving.has(name)) serving.set(name, serve(name))
+    for (const [name, served] of serving) {
+      served.missing = names.has(name) ? 0 : served.missing + 1
+      if (served.missing !== MISSING_LOOKS) continue
+      log.info({ db: name }, 'the database is gone; it is no longer followed')
+      served.stop(new Error(`${name} is gone`))
     }
-    await clock.sleep(LOOK_AGAIN_MS * (0.8 + random() * 0.4), stopping.signal).catch(() => undefined)
   }
-  await Promise.all(serving.values())
-  signal.removeEventListener('abort', stop)
-  if (broken) throw broken.thrown
+
+  while (!stopping.aborted) {
+    try {
+      update(await patiently(() => resolveDatabases(couch, [controlDb, ...databases], stopping), patience))
+    } catch (thrown) {
+      if (!stopping.aborted) throw thrown
+    }
+    await clock.sleep(lookAgainMs * (0.8 + random() * 0.4), stopping).catch(() => undefined)
+  }
+  await Promise.all([...serving.values()].map(({ done }) => done))
+  broken.signal.throwIfAborted()
 }

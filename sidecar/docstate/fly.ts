@@ -4,6 +4,7 @@ import type { Claims } from './claims.ts'
 import type { Execute } from './execute.ts'
 import type { Flight } from './flight.ts'
 import type { Settle } from './settle.ts'
+import type { Stored } from './store.ts'
 import type { Outcome, Registration } from './types.ts'
 
 export interface FlyOptions {
@@ -29,6 +30,7 @@ export type Fly = (flight: Flight) => Promise<FlightEnd>
 /** Claims run ahead of the handler by what it gets through in this time: what a crash leaves in doubt stays small. */
 const AHEAD_MS = 100
 const MAX_AHEAD = 2000
+const MAX_REASONS = 10
 
 /**
  * The way of the documents of one handler. At most `concurrency` run at once. Claims are won a little ahead of that,
@@ -40,12 +42,13 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
   let meanMs = AHEAD_MS
   const claimable = new Slots(() => Math.min(MAX_AHEAD, concurrency * (1 + AHEAD_MS / meanMs)))
   const runnable = new Slots(() => concurrency)
+  const refused = new Set<string>()
 
   async function claimAndRun(flight: Flight): Promise<Outcome | FlightEnd> {
     if (closed()) return 'given-up'
     const claim = unsafe ? await claims.take(flight) : undefined
     if (claim?.kind === 'lost') return 'not-ours'
-    if (claim?.kind === 'refused') log.warn({ doc: flight.id, ...claim.failure }, 'CouchDB refuses the claim')
+    if (claim) tellRefusal(flight, claim)
     if (claim && claim.kind !== 'stored') return 'not-taken'
     await runnable.enter()
     if (closed() || (unsafe && !claims.proven(flight))) {
@@ -61,6 +64,18 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
     } finally {
       runnable.leave()
     }
+  }
+
+  /** Whatever refuses one claim refuses thousands: each reason is told once, until a claim is taken. */
+  function tellRefusal(flight: Flight, claim: Stored): void {
+    if (claim.kind === 'stored') refused.clear()
+    if (claim.kind !== 'refused') return
+    const known = refused.has(claim.failure.reason) || refused.size >= MAX_REASONS
+    log[known ? 'debug' : 'error'](
+      { doc: flight.id, ...claim.failure },
+      'CouchDB refuses the claim; it is tried again every 30 s',
+    )
+    refused.add(claim.failure.reason)
   }
 
   async function goAllTheWay(flight: Flight): Promise<FlightEnd> {

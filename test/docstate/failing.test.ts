@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import pino from 'pino'
+import { expect, test, vi } from 'vitest'
 import { Reject } from '../../sidecar/core/errors.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import type { HandlerOptions } from '../../sidecar/docstate/types.ts'
@@ -164,4 +165,22 @@ test('where even the error is refused, the document is parked', async () => {
       reason: expect.stringContaining('orders stay paid') as string,
     }),
   )
+})
+
+test('claims that CouchDB refuses are told once, not for every document', async () => {
+  const db = await freshDb('failing')
+  const guard = `function (doc) { if (doc.docstate) throw { forbidden: 'no docstate here' } }`
+  await db.put({ _id: '_design/guard', validate_doc_update: guard })
+  const write = vi.fn()
+  const handler = vi.fn(() => Promise.resolve())
+  await startRig(db, (control) => control.unsafe('order', 'paid', handler), {
+    log: pino({ level: 'warn' }, { write }),
+  })
+  const docs = Array.from({ length: 30 }, (_, i) => ({ _id: `o${i}`, type: 'order', state: 'paid' }))
+  await db.bulk(docs.map((doc) => JSON.stringify(doc)))
+  await eventually(() => expect(write).toHaveBeenCalled())
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  expect(write).toHaveBeenCalledOnce()
+  expect(write.mock.calls[0]![0]).toMatch(/no docstate here.*CouchDB refuses the claim/)
+  expect(handler).not.toHaveBeenCalled()
 })

@@ -1,0 +1,62 @@
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Machines } from '../ddocs/machine.ts'
+import { systemClock } from '../sidecar/core/clock.ts'
+import { createControl } from '../sidecar/docstate/control.ts'
+import type { Engine } from '../sidecar/docstate/engine.ts'
+import { healthOf } from '../sidecar/health.ts'
+import { serveDatabases } from '../sidecar/serve-databases.ts'
+import { createTestCouch, deleteDb, uniqueName } from './support/couchdb.ts'
+import { eventually } from './support/eventually.ts'
+
+test('databases that a glob matches come and go', async () => {
+  const couch = createTestCouch()
+  const prefix = uniqueName('glob')
+  const [controlDb, first, second] = [`${prefix}-control`, `${prefix}/a`, `${prefix}/b`]
+  const table = createControl<Machines>({})
+  const handled: string[] = []
+  table.safe('order', 'paid', (doc) => {
+    handled.push(doc._id)
+    return Promise.resolve({ ...doc, state: 'invoiced' })
+  })
+  const engines = new Map<string, Engine>()
+  const stopping = new AbortController()
+  await couch.db(first).create()
+  const serving = serveDatabases(
+    {
+      ...{ couch, engines, controlDb, databases: [`${prefix}/*`], clock: systemClock, random: Math.random },
+      tables: { control: createControl({}), docstate: table },
+      mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
+      worker: 'globber',
+      log: pino({ level: 'silent' }),
+      lookAgainMs: 300,
+    },
+    stopping.signal,
+  )
+  onTestFinished(async () => {
+    stopping.abort(new Error('the test is over'))
+    await serving
+    for (const name of [controlDb, first, second]) await deleteDb(name)
+  })
+  const served = () => [...engines.keys()].sort()
+  const put = (name: string, _id: string) => couch.db(name).put({ _id, type: 'order', state: 'paid' })
+
+  await eventually(() => expect(served()).toEqual([controlDb, first]))
+  await couch.db(second).create()
+  await put(second, 'b1')
+  await eventually(() => expect(handled).toEqual(['b1']))
+
+  await deleteDb(first)
+  await eventually(() => expect(served()).toEqual([controlDb, second]))
+  await eventually(() => expect(healthOf(engines)).toEqual({ ok: true, reasons: [] }))
+
+  await couch.db(first).create()
+  await put(first, 'a1')
+  await eventually(() => expect(handled).toEqual(['b1', 'a1']))
+
+  await deleteDb(controlDb) // it is named, not matched: waited for
+  await new Promise((resolve) => setTimeout(resolve, 1000)) // several looks
+  await put(second, 'b2')
+  await eventually(() => expect(handled).toEqual(['b1', 'a1', 'b2']))
+  expect(served()).toContain(controlDb)
+})
