@@ -14,8 +14,6 @@ export type Written =
 export interface Writer {
   /** Throws `CouchError` where the outcome is unknown. */
   write(doc: Doc): Promise<Written>
-  /** Resolves when nothing is waiting or under way. */
-  drain(): Promise<void>
 }
 
 interface Pending {
@@ -42,12 +40,13 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
  */
 export function createWriter(database: Database, signal: AbortSignal, timeoutMs?: number): Writer {
   let waiting: Pending[] = []
-  let running: Promise<void> | undefined
+  let running = false
 
   async function run(): Promise<void> {
+    running = true
     await new Promise(setImmediate)
     while (waiting.length > 0) await commit(takeBatch())
-    running = undefined
+    running = false
   }
 
   function takeBatch(): Pending[] {
@@ -69,15 +68,11 @@ export function createWriter(database: Database, signal: AbortSignal, timeoutMs?
 
   async function commit(batch: Pending[]): Promise<void> {
     try {
-      const json = batch.map((pending) => pending.json)
-      const rows = new Map(
-        (await database.bulk(json, { signal, ...(timeoutMs !== undefined && { timeoutMs }) })).map((row) => [
-          row.id,
-          row,
-        ]),
-      )
+      const texts = batch.map(({ json }) => json)
+      const rows = await database.bulk(texts, { signal, ...(timeoutMs !== undefined && { timeoutMs }) })
+      const rowOf = new Map(rows.map((row) => [row.id, row]))
       for (const { id, resolve, reject } of batch) {
-        const row = rows.get(id)
+        const row = rowOf.get(id)
         if (row) resolve(writtenFrom(row))
         else reject(new CouchError('garbled', { request: 'POST _bulk_docs', reason: `no row for ${id}` }))
       }
@@ -98,11 +93,8 @@ export function createWriter(database: Database, signal: AbortSignal, timeoutMs?
         const json = textOf(doc)
         if (typeof json !== 'string') return resolve(json)
         waiting.push({ id: doc._id, json, resolve, reject })
-        running ??= run()
+        if (!running) void run()
       }),
-    async drain() {
-      while (running) await running
-    },
   }
 }
 

@@ -87,11 +87,8 @@ const CARRIED = ['_attachments', '_deleted']
 export function rebase(base: StoredDoc, ours: Doc, theirs: StoredDoc): Doc {
   const merged: Record<string, unknown> = { ...theirs }
   for (const field of new Set([...Object.keys(base), ...Object.keys(ours)])) {
-    if (
-      (field.startsWith('_') && !CARRIED.includes(field)) ||
-      JSON.stringify(base[field]) === JSON.stringify(ours[field])
-    )
-      continue
+    if (field.startsWith('_') && !CARRIED.includes(field)) continue
+    if (JSON.stringify(base[field]) === JSON.stringify(ours[field])) continue
     if (ours[field] === undefined) delete merged[field]
     else merged[field] = ours[field]
   }

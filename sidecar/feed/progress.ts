@@ -25,11 +25,6 @@ export class Progress {
     return this.#mark
   }
 
-  /** True if every row that came is settled. */
-  get settled(): boolean {
-    return this.#first === undefined
-  }
-
   /** The next row of the feed, that needs no work. */
   skip(seq: Seq): void {
     if (this.#last === undefined) this.#mark = seq
