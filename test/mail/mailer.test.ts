@@ -171,16 +171,6 @@ describe('the signal', () => {
 })
 
 describe('the mailer', () => {
-  it('tells whether it could send', async () => {
-    const smtp = await startFaultySmtp({ users: true })
-    const mailer = createTestMailer(smtp.url)
-    await expect(mailer.verify()).resolves.toBeUndefined()
-    smtp.become({ login: { code: 535, text: 'no' } })
-    expect((await failure(mailer.verify())).code).toBe('mail_login')
-    await smtp.close()
-    expect((await failure(mailer.verify())).code).toBe('mail_unreachable')
-  })
-
   it('closes a connection that is idle', async () => {
     const smtp = await startFaultySmtp()
     await createTestMailer(smtp.url, { times: { idleMs: 50 } })
