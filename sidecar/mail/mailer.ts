@@ -7,7 +7,7 @@ import { domainToASCII } from 'node:url'
 import type { Logger } from 'pino'
 import { ConfigError } from '../core/errors.ts'
 import type { MailBinding, Message } from '../docstate/mail.ts'
-import { domainOf, parseSender } from './address.ts'
+import { domainOf, parseSender, wireAddress } from './address.ts'
 import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
 import { checkMessage, messageIdOf } from './message.ts'
 import { createTransport, defaultTimes, type MailTimes } from './transport.ts'
@@ -39,7 +39,7 @@ export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mail
     const delivery = transport.deliver(
       {
         from: { ...sender },
-        to: { name: '', address: to },
+        to: { name: '', address: wireAddress(to) },
         subject,
         text,
         ...(html === undefined ? {} : { html }),

@@ -1,6 +1,7 @@
 /** Asking for another mail, and links that are too old. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { uniqueName } from '../support/couchdb.ts'
 import { startSidecar } from './process.ts'
 import {
   askForMail,
@@ -51,6 +52,26 @@ test('an owner is mailed so many times within an hour and not more, whatever spe
     'busy@example.com',
     somebody.owner,
   ])
+})
+
+test('an owner with an international domain is one owner in both spellings, and gets each mail', async () => {
+  const registration = await startRegistration()
+  const { control, smtp } = registration
+  const name = uniqueName('owner')
+  const owners = []
+  for (const owner of [`${name}@xn--mnchen-3ya.de`, `${name}@MÜNCHEN.de`]) {
+    const { _id } = newDevice({ owner })
+    await control.member.put(newDevice({ _id, owner }))
+    await untilState(registration, _id, 'confirming')
+    const { body } = await typeCode(linksTo(registration, `${name}@münchen.de`).at(-1)!)
+    expect(body).toMatchObject({ ok: true })
+    owners.push(await untilState(registration, _id, 'active'))
+  }
+  expect(owners.map(({ owner }) => owner)).toEqual([`${name}@münchen.de`, `${name}@münchen.de`])
+  expect(owners[0]!.owner_role).toBe(owners[1]!.owner_role)
+  expect(smtp.commands).toEqual(owners.map(() => `RCPT TO:<${name}@xn--mnchen-3ya.de>`))
+  for (const { text } of smtp.accepted) expect(text).toContain(`${name}@münchen.de`)
+  expect((await control.documents()).filter(({ type }) => type === 'mail_ledger')).toHaveLength(1)
 })
 
 test('a link is good for its time only; the device expires, and may ask again', async () => {
