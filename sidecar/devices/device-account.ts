@@ -25,9 +25,29 @@ export const giveAccount =
     }
     const name = userNameOf(doc._id)
     const role = ownerRoleOf(doc.owner)
-    await users.grant({ name, roles: [role], deviceId: doc._id, password }, { signal: ctx.signal })
+    const grant = users.grant({ name, roles: [role], deviceId: doc._id, password }, { signal: ctx.signal })
+    const failure = await failureOf(grant)
+    if (!isEntitled(await ctx.find(doc._id))) {
+      await users.revoke(name, doc._id, { signal: ctx.signal })
+      return
+    }
+    if (failure) throw failure.thrown
     return { ...doc, state: 'active' as const, user: name, owner_role: role }
   }
+
+/**
+ * A safe handler may run on two workers, and on one of them be late: the device may have been revoked meanwhile, and
+ * its user taken away before ours was written. The device is read after the user, and a revoke takes the user after the
+ * device: so one of the two sees what the other did. Also after a write that failed: it may arrive nevertheless.
+ */
+const isEntitled = (device: StoredDoc | undefined): boolean =>
+  device?.type === 'device' && (device.state === 'confirmed' || device.state === 'active')
+
+const failureOf = (work: Promise<unknown>): Promise<{ readonly thrown: unknown } | undefined> =>
+  work.then(
+    () => undefined,
+    (thrown: unknown) => ({ thrown }),
+  )
 
 /** device revoked: its user is gone, and with it its access. The document stays as it is. */
 export const takeAccount =
