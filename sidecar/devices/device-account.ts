@@ -1,8 +1,9 @@
 import { Reject } from '../core/errors.ts'
 import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
+import { credentialFaults } from '../../ddocs/lib/credentials.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
-import { hashedPassword, type Device } from './documents.ts'
+import { hashedPassword, type Device, type HashedPassword } from './documents.ts'
 import { ownerRoleOf, userNameOf } from './names.ts'
 import type { DeviceUsers } from './users.ts'
 
@@ -16,7 +17,8 @@ export const giveAccount =
     const faults = deviceFaults(device)
     if (faults.length > 0) throw new Reject('bad_device', faults.join('; '))
     const { credentials, ...doc } = device
-    const password = hashedPassword(credentials)
+    const { credentials: made, ...confirmation } = device.confirmation ?? {}
+    const password = hashedPassword(credentials) ?? checkedPassword(made)
     if (!password) {
       throw new Reject(
         'no_credentials',
@@ -32,8 +34,18 @@ export const giveAccount =
       return
     }
     if (failure) throw failure.thrown
-    return { ...doc, state: 'active' as const, user: name, owner_role: role }
+    return {
+      ...doc,
+      ...(device.confirmation && { confirmation }),
+      state: 'active' as const,
+      user: name,
+      owner_role: role,
+    }
   }
+
+/** Came with a confirm document, whose handler has checked it; but an admin may have written it. */
+const checkedPassword = (made: HashedPassword | undefined): HashedPassword | undefined =>
+  credentialFaults(made, { mayGenerate: false }).length === 0 ? made : undefined
 
 /**
  * A safe handler may run on two workers, and on one of them be late: the device may have been revoked meanwhile, and

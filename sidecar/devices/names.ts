@@ -16,5 +16,8 @@ export const userNameOf = (deviceId: string): string => `device-${digest(deviceI
 /** The role that all devices of one owner share. */
 export const ownerRoleOf = (owner: string): string => `owner-${digest(normaliseAddress(owner))}`
 
+/** The document in which the guesses of a device's code are counted. */
+export const guessesIdOf = (deviceId: string): string => `guesses:${digest(deviceId)}`
+
 /** Names an owner in ids and logs without showing the address. */
 export const ownerHashOf = (owner: string): string => digest(normaliseAddress(owner))
