@@ -8,7 +8,7 @@ export const controlMachines = defineMachines({
     new: {
       mode: 'unsafe',
       create: 'client',
-      next: { new: 'client', confirming: 'sidecar', error: 'sidecar', revoked: 'owner' },
+      next: { new: 'client', confirming: 'sidecar', confirmed: 'sidecar', error: 'sidecar', revoked: 'owner' },
     },
     confirming: {
       next: { confirmed: 'sidecar', error: 'sidecar', expired: 'sidecar', new: 'client', revoked: 'owner' },
@@ -18,7 +18,7 @@ export const controlMachines = defineMachines({
     active: { next: { revoked: 'owner' } },
     revoked: { mode: 'safe' },
     expired: { next: { new: 'client', revoked: 'owner' } },
-    error: { next: { new: 'client', revoked: 'owner' } },
+    error: { next: { new: 'client', confirmed: 'sidecar', revoked: 'owner' } },
   },
   confirm: {
     clicked: { mode: 'safe', create: 'client', next: { used: 'sidecar', error: 'sidecar' } },

@@ -93,7 +93,7 @@ function handoverRefusal(machine: Machine, before: Doc, newDoc: Doc): string | u
     : undefined
 }
 
-/** The device itself, or another device of the same owner. The sidecar writes both fields when it becomes active. */
+/** The device itself, or another device of the same owner. The sidecar writes both fields. */
 function isOwner({ name, roles }: UserCtx, { user, owner_role: role }: Doc): boolean {
   return (typeof user === 'string' && user === name) || (typeof role === 'string' && roles.indexOf(role) >= 0)
 }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
+import type { Doc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { ClickOutcome, Confirmations } from '../http/confirmations.ts'
-import { judge, withWrong } from './confirm-clicked.ts'
-import { findDevice, hashedPassword, type Device, type StoredDevice } from './documents.ts'
+import { hashedPassword, type Device } from './documents.ts'
+import { weigh, type Codes } from './judge.ts'
 import { makePassword, type Hashing } from './passwords.ts'
 import { createClicks, type SharedClick } from './clicks.ts'
 
@@ -23,56 +24,43 @@ const POLL_MS = 150
  * it. Its id follows from what was typed in, so that sending the form twice is one document.
  *
  * A confirm document holds the code of the link until it is handled, for everybody to read who may read the database.
- * So it is written only when it is right: it uses the code up. A wrong guess is counted in the device's document, and
- * for a link that is not good nothing is written: strangers cannot fill the database.
+ * So it is written only when it is right: it uses the code up. A wrong guess is counted beside the device, and for a
+ * link that is not good nothing is written: strangers cannot fill the database.
  */
 export function createConfirmations(options: ConfirmationsOptions): Confirmations {
   const { database, clock, hashing, patienceMs = 8000 } = options
   const clicks = createClicks()
 
   /** Writes the confirm document, with the hash of a password where the device has brought none. */
-  async function write(_id: string, fields: Fields, device: Device, shared: SharedClick): Promise<void> {
+  async function write(_id: string, codes: Codes, device: Device, shared: SharedClick): Promise<void> {
     const triedBefore = shared.made !== undefined
     if (!hashedPassword(device.credentials)) shared.made ??= makePassword(hashing)
     const made = await shared.made
     try {
       const credentials = made && { credentials: made.hashed }
-      await database.put({ _id, type: 'confirm', state: 'clicked', ...fields, ...credentials })
+      await database.put({ _id, type: 'confirm', state: 'clicked', ...codes, ...credentials })
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict')) throw thrown
       if (!triedBefore) shared.made = undefined // another worker has written it: that password counts
     }
   }
 
-  /** Counts a wrong guess; false if the device has changed meanwhile. */
-  async function count(device: StoredDevice, id: string): Promise<boolean> {
-    try {
-      await database.put(withWrong(device, id, clock.now()))
-      return true
-    } catch (thrown) {
-      if (isCouchError(thrown, 'conflict')) return false
-      throw thrown
-    }
-  }
-
-  async function decide(id: string, fields: Fields, shared: SharedClick, signal: AbortSignal): Promise<ClickOutcome> {
+  async function decide(id: string, codes: Codes, shared: SharedClick, signal: AbortSignal): Promise<ClickOutcome> {
     const find = (id: string) => database.find(id, {}, { signal })
+    const put = (doc: Doc) => database.put(doc) // not cut short: a guess is counted also when its page is closed
     const until = clock.ticks() + patienceMs
     for (;;) {
-      const device = await findDevice(fields.device_id, find)
-      const { kind } = judge(device, fields.device_code, fields.confirm_code, clock.now())
-      if (!device || kind === 'refused') return refused(shared)
-      if (kind === 'expired') return { kind }
-      if (kind === 'wrong' && (await count(device, id))) return refused(shared)
+      const weighed = await weigh({ find, put }, codes, clock.now())
+      if (weighed.kind === 'refused') return refused(shared)
+      if (weighed.kind === 'expired') return weighed
+      const { device } = weighed
       if (device.state === 'active') return confirmed(device, id, shared)
-      if (kind === 'right' || kind === 'again') {
-        shared.written ??= write(id, fields, device, shared).catch((thrown: unknown) => {
-          shared.written = undefined // the next click tries again
-          throw thrown
-        })
-        await shared.written
-        if ((await find(id))?.state === 'error') return refused(shared)
-      }
+      shared.written ??= write(id, codes, device, shared).catch((thrown: unknown) => {
+        shared.written = undefined // the next click tries again
+        throw thrown
+      })
+      await shared.written
+      if ((await find(id))?.state === 'error') return refused(shared)
       if (clock.ticks() >= until) return { kind: 'pending' }
       await clock.sleep(POLL_MS, signal)
     }
@@ -80,9 +68,9 @@ export function createConfirmations(options: ConfirmationsOptions): Confirmation
 
   return {
     click({ deviceId, deviceCode, confirmCode, signal }) {
-      const fields = { device_id: deviceId, device_code: deviceCode, confirm_code: confirmCode }
-      const id = confirmIdOf(fields)
-      return clicks.during(id, (shared) => decide(id, fields, shared, signal))
+      const codes = { device_id: deviceId, device_code: deviceCode, confirm_code: confirmCode }
+      const id = confirmIdOf(codes)
+      return clicks.during(id, (shared) => decide(id, codes, shared, signal))
     },
   }
 }
@@ -99,11 +87,5 @@ function refused(shared: SharedClick): ClickOutcome {
   return { kind: 'refused' }
 }
 
-interface Fields {
-  readonly device_id: string
-  readonly device_code: string
-  readonly confirm_code: string
-}
-
-const confirmIdOf = (fields: Fields): string =>
-  `confirm:${createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, 32)}`
+const confirmIdOf = (codes: Codes): string =>
+  `confirm:${createHash('sha256').update(JSON.stringify(codes)).digest('hex').slice(0, 32)}`

@@ -1,8 +1,9 @@
 import { Reject } from '../core/errors.ts'
 import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
+import { credentialFaults } from '../../ddocs/lib/credentials.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
-import { hashedPassword, type Device } from './documents.ts'
+import { hashedPassword, type Device, type HashedPassword } from './documents.ts'
 import { ownerRoleOf, userNameOf } from './names.ts'
 import type { DeviceUsers } from './users.ts'
 
@@ -16,7 +17,8 @@ export const giveAccount =
     const faults = deviceFaults(device)
     if (faults.length > 0) throw new Reject('bad_device', faults.join('; '))
     const { credentials, ...doc } = device
-    const password = hashedPassword(credentials)
+    const { credentials: made, ...confirmation } = device.confirmation ?? {}
+    const password = hashedPassword(credentials) ?? checkedPassword(made)
     if (!password) {
       throw new Reject(
         'no_credentials',
@@ -25,9 +27,39 @@ export const giveAccount =
     }
     const name = userNameOf(doc._id)
     const role = ownerRoleOf(doc.owner)
-    await users.grant({ name, roles: [role], deviceId: doc._id, password }, { signal: ctx.signal })
-    return { ...doc, state: 'active' as const, user: name, owner_role: role }
+    const grant = users.grant({ name, roles: [role], deviceId: doc._id, password }, { signal: ctx.signal })
+    const failure = await failureOf(grant)
+    if (!isEntitled(await ctx.find(doc._id))) {
+      await users.revoke(name, doc._id, { signal: ctx.signal })
+      return
+    }
+    if (failure) throw failure.thrown
+    return {
+      ...doc,
+      ...(device.confirmation && { confirmation }),
+      state: 'active' as const,
+      user: name,
+      owner_role: role,
+    }
   }
+
+/** Came with a confirm document, whose handler has checked it; but an admin may have written it. */
+const checkedPassword = (made: HashedPassword | undefined): HashedPassword | undefined =>
+  credentialFaults(made, { mayGenerate: false }).length === 0 ? made : undefined
+
+/**
+ * A safe handler may run on two workers, and on one of them be late: the device may have been revoked meanwhile, and
+ * its user taken away before ours was written. The device is read after the user, and a revoke takes the user after the
+ * device: so one of the two sees what the other did. Also after a write that failed: it may arrive nevertheless.
+ */
+const isEntitled = (device: StoredDoc | undefined): boolean =>
+  device?.type === 'device' && (device.state === 'confirmed' || device.state === 'active')
+
+const failureOf = (work: Promise<unknown>): Promise<{ readonly thrown: unknown } | undefined> =>
+  work.then(
+    () => undefined,
+    (thrown: unknown) => ({ thrown }),
+  )
 
 /** device revoked: its user is gone, and with it its access. The document stays as it is. */
 export const takeAccount =

@@ -1,6 +1,13 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 
+/** The control database, as a handler's `ctx` and the confirm page have it. */
+export interface Documents {
+  find(id: string): Promise<StoredDoc | undefined>
+  /** Throws `CouchError` with code `conflict` if it has changed. */
+  put(doc: Doc): Promise<unknown>
+}
+
 /** A password as CouchDB keeps it in `_users`, made by whoever knows the password. */
 export interface HashedPassword {
   readonly password_scheme: 'pbkdf2'
@@ -14,15 +21,17 @@ export interface HashedPassword {
 export interface SentCode {
   readonly hash: string
   readonly expires_at: string
+  /** `ctx.key` of the request for a mail that it was made for: several tries of one mail may each have a code. */
+  readonly key?: string
 }
 
 /** What was sent to the owner: any code that has not expired will do, since mails may cross. */
 export interface Confirmation {
   readonly codes: readonly SentCode[]
-  /** Ids of confirm documents that had, or would have had, the right link and the wrong device code. */
-  readonly wrong?: readonly string[]
   /** The confirm document that did it. */
   readonly confirmed_by?: string
+  /** The password that came with it, for a device that brought none. Asking again for a mail forgets it. */
+  readonly credentials?: HashedPassword
 }
 
 export interface Device extends Doc {
@@ -35,7 +44,7 @@ export interface Device extends Doc {
   readonly confirmation?: Confirmation
   /** Name of the device's CouchDB user, from `active` on. */
   readonly user?: string
-  /** The role it shares with the owner's other devices. */
+  /** The role of the owner's devices. From the first mail on, so that they may revoke this one: it has not the role yet. */
   readonly owner_role?: string
 }
 
@@ -66,12 +75,6 @@ export async function findDevice(
 export function sentCodes({ confirmation }: Device): SentCode[] {
   const codes: unknown = confirmation?.codes
   return Array.isArray(codes) ? codes.filter(isSentCode) : []
-}
-
-/** The guesses so far, whatever an admin may have put there. */
-export function wrongConfirms({ confirmation }: Device): unknown[] {
-  const wrong: unknown = confirmation?.wrong
-  return Array.isArray(wrong) ? wrong : []
 }
 
 const isSentCode = (code: unknown): code is SentCode => {

@@ -1,6 +1,6 @@
 import { isoTime } from '../core/clock.ts'
-import type { Context } from '../docstate/types.ts'
 import { isCouchError } from '../couch/errors.ts'
+import type { Documents } from './documents.ts'
 import { ownerHashOf } from './names.ts'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -13,25 +13,26 @@ interface Line {
 
 /**
  * Counts the mails to an owner within the last hour, in one small document per owner, so that all workers count
- * together and a restart forgets nothing. Taking twice with one key counts once.
+ * together and a restart forgets nothing. Taking twice with one key counts once, from the last time.
  *
  * @returns false if the owner has had as many as allowed
  */
 export async function takeMail(
-  ctx: Pick<Context, 'find' | 'put' | 'key'>,
+  documents: Documents,
   owner: string,
+  key: string,
   limit: number,
   now: number,
 ): Promise<boolean> {
   const _id = `mails:${ownerHashOf(owner)}`
   for (let tries = 1; ; tries++) {
-    const ledger = await ctx.find(_id)
+    const ledger = await documents.find(_id)
     const lines = ((ledger?.mails ?? []) as Line[]).filter(({ at }) => Date.parse(at) > now - HOUR_MS)
-    if (lines.some(({ key }) => key === ctx.key)) return true
-    if (lines.length >= limit) return false
-    const mails = [...lines, { key: ctx.key, at: isoTime(now) }]
+    const others = lines.filter((line) => line.key !== key)
+    if (others.length === lines.length && lines.length >= limit) return false
+    const mails = [...others, { key, at: isoTime(now) }]
     try {
-      await ctx.put({ ...ledger, _id, type: 'mail_ledger', mails })
+      await documents.put({ ...ledger, _id, type: 'mail_ledger', mails })
       return true
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown

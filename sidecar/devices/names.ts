@@ -1,18 +1,23 @@
 import { createHash } from 'node:crypto'
+import { readableAddress } from '../mail/address.ts'
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
 /**
- * One spelling for an address: case and Unicode composition do not make another owner. Nothing else is changed: what
- * dots and plus signs mean is the mail provider's affair.
+ * One spelling for an address: case, Unicode composition and the ASCII form of an international domain do not make
+ * another owner. Nothing else is changed: what dots and plus signs mean is the mail provider's affair.
  */
-export const normaliseAddress = (address: string): string => address.trim().normalize('NFC').toLowerCase()
+export const normaliseAddress = (address: string): string =>
+  readableAddress(address.trim().normalize('NFC').toLowerCase())
 
 /** The CouchDB user of a device: derived, so that two runs make the same one, and never a name that a client chose. */
 export const userNameOf = (deviceId: string): string => `device-${digest(deviceId)}`
 
 /** The role that all devices of one owner share. */
 export const ownerRoleOf = (owner: string): string => `owner-${digest(normaliseAddress(owner))}`
+
+/** The document in which the guesses of a device's code are counted. */
+export const guessesIdOf = (deviceId: string): string => `guesses:${digest(deviceId)}`
 
 /** Names an owner in ids and logs without showing the address. */
 export const ownerHashOf = (owner: string): string => digest(normaliseAddress(owner))

@@ -18,6 +18,8 @@ export interface DeviceUser {
   readonly password: HashedPassword
 }
 
+const TRIES = 10
+
 const idOf = (name: string) => `org.couchdb.user:${name}`
 
 /** In `_users`; each document carries the id of its device, and a user without it is never touched. */
@@ -40,8 +42,15 @@ export function createDeviceUsers(users: Database): DeviceUsers {
     },
 
     async revoke(name, deviceId, options) {
-      const there = await users.find(idOf(name), {}, options)
-      if (there?.device_id === deviceId) await users.remove(there._id, there._rev, options)
+      for (let tries = 1; ; tries++) {
+        const there = await users.find(idOf(name), {}, options)
+        if (there?.device_id !== deviceId) return
+        try {
+          return await users.remove(there._id, there._rev, options)
+        } catch (thrown) {
+          if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown // CouchDB rehashes at a first login
+        }
+      }
     },
   }
 }

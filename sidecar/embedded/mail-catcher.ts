@@ -27,8 +27,6 @@ export interface MailCatcher {
   readonly smtpUrl: string
   /** The last hundred, the newest last. */
   readonly mails: readonly CaughtMail[]
-  /** Calls `listener` for each new message. Returns the way to stop it. */
-  onMail(listener: (mail: CaughtMail) => void): () => void
   /** Drops every connection. */
   close(): Promise<void>
 }
@@ -55,7 +53,6 @@ export async function startMailCatcher({
   const { SMTPServer } = await loadOptional('smtp-server', 'SMTP_URL', () => import('smtp-server'))
   const { default: PostalMime } = await loadOptional('postal-mime', 'SMTP_URL', () => import('postal-mime'))
   const mails: CaughtMail[] = []
-  const listeners = new Set<(mail: CaughtMail) => void>()
   let received = 0
 
   async function receive(stream: SMTPServerDataStream, { envelope }: SMTPServerSession): Promise<void> {
@@ -74,7 +71,6 @@ export async function startMailCatcher({
     }
     if (mails.push(mail) > MAX_MAILS) mails.shift()
     log.info({ to: mail.to, subject: mail.subject }, 'mail caught')
-    for (const listener of listeners) listener(mail)
   }
 
   return startOnFreePort(port, async (port) => {
@@ -89,10 +85,6 @@ export async function startMailCatcher({
     return {
       smtpUrl: `smtp://127.0.0.1:${port}`,
       mails,
-      onMail(listener) {
-        listeners.add(listener)
-        return () => listeners.delete(listener)
-      },
       async close() {
         const closed = once(server.server, 'close')
         server.close()

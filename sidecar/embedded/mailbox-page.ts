@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { html } from 'hono/html'
 import { secureHeaders } from 'hono/secure-headers'
+import { localOnly } from '../http/local-only.ts'
 import type { CaughtMail, MailCatcher } from './mail-catcher.ts'
 
 /**
@@ -8,7 +9,7 @@ import type { CaughtMail, MailCatcher } from './mail-catcher.ts'
  * `GET /api/mails` gives all of them as JSON. Works wherever it is mounted.
  *
  * A message is text from anywhere: everything is escaped, its HTML is shown in a sandboxed frame, and the page allows
- * no script and loads nothing.
+ * no script and loads nothing. It holds links that confirm, so it answers to the names of this machine only.
  *
  * @example
  * app.route('/_mail', mailboxPage(catcher))
@@ -23,6 +24,7 @@ export function mailboxPage(catcher: MailCatcher): Hono {
         strictTransportSecurity: false,
       }),
     )
+    .use(localOnly())
     .get('/api/mails', (c) => c.json(newestFirst()))
     .get('/:id{[0-9]+}', (c) => {
       const mail = catcher.mails.find(({ id }) => id === Number(c.req.param('id')))

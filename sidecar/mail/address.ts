@@ -1,3 +1,5 @@
+import { domainToASCII, domainToUnicode } from 'node:url'
+
 /**
  * What an address may be: one mailbox, without comments, quotes, lists or groups, so that no parser on the way can
  * read two recipients or a header out of it. Letters of all scripts are fine.
@@ -20,3 +22,23 @@ export function parseSender(text: string): Sender | undefined {
 }
 
 export const domainOf = (address: string): string => address.slice(address.lastIndexOf('@') + 1)
+
+/** As mail servers know it: the domain in ASCII, `ann@xn--mnchen-3ya.de`. */
+export const wireAddress = (address: string): string => withDomain(address, domainToASCII)
+
+/** As people know it: the domain in its own letters, `ann@münchen.de`, however it was written. */
+export const readableAddress = (address: string): string =>
+  withDomain(address, (domain) => {
+    const ascii = domainToASCII(domain)
+    const readable = domainToUnicode(ascii)
+    return domainToASCII(readable) === ascii ? readable : ascii
+  })
+
+/** What is no address, or has no such domain, stays as it is: node would read more out of it than a domain. */
+function withDomain(address: string, change: (domain: string) => string): string {
+  const domain = domainOf(address)
+  if (!isAddress(address) || !INTERNATIONAL.test(domain)) return address
+  return address.slice(0, -domain.length) + (change(domain) || domain)
+}
+
+const INTERNATIONAL = /[^\0-\x7f]|(^|\.)xn--/i

@@ -5,7 +5,6 @@ import type { ConfirmValues } from './templates.ts'
 const names: Readonly<Record<keyof ConfirmValues, true>> = {
   name: true,
   link: true,
-  device_code_hint: true,
   expires_in: true,
   owner: true,
 }

@@ -14,10 +14,6 @@ If that is your device, open this link and type in the code that the device show
 {{link}}
 
 The link is good for {{expires_in}}.
-{{#device_code_hint}}
-
-The code on the device looks like this: {{device_code_hint}}
-{{/device_code_hint}}
 
 If it was not you, ignore this mail: nothing happens without the code.
 `,
@@ -43,9 +39,6 @@ If it was not you, ignore this mail: nothing happens without the code.
         >
       </p>
       <p>The link is good for {{expires_in}}.</p>
-      {{#device_code_hint}}
-      <p>The code on the device looks like this: {{device_code_hint}}</p>
-      {{/device_code_hint}}
       <p style="color: #767676">If it was not you, ignore this mail: nothing happens without the code.</p>
       <p style="color: #767676; font-size: 13px; word-break: break-all">
         If the button does not work, copy this address into your browser:<br />{{link}}

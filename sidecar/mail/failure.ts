@@ -56,6 +56,10 @@ export function failureFrom(error: DeliveryError, recipient: string, handedOver:
   return new MailError('mail_unreachable', `the mail server cannot be reached (${code ?? error.name})`, cause)
 }
 
+/** True for what says that the server has not taken the message: no mail of this try is under way. */
+export const isSurelyUnsent = (thrown: unknown): boolean =>
+  thrown instanceof Reject || (thrown instanceof MailError && thrown.code !== 'mail_unanswered')
+
 const MAX_ANSWER = 300
 
 /** The server's answer in one line, with every address in it but the recipient's made unreadable. */

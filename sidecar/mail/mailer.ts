@@ -7,7 +7,7 @@ import { domainToASCII } from 'node:url'
 import type { Logger } from 'pino'
 import { ConfigError } from '../core/errors.ts'
 import type { MailBinding, Message } from '../docstate/mail.ts'
-import { domainOf, parseSender } from './address.ts'
+import { domainOf, parseSender, wireAddress } from './address.ts'
 import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
 import { checkMessage, messageIdOf } from './message.ts'
 import { createTransport, defaultTimes, type MailTimes } from './transport.ts'
@@ -22,8 +22,6 @@ export interface MailerOptions {
 }
 
 export interface Mailer extends MailBinding {
-  /** Connects and logs in, to find out whether it could send. Throws `MailError`. */
-  verify(): Promise<void>
   /** Ends every connection. Messages under way fail; resolves when they have. */
   close(): Promise<void>
 }
@@ -41,7 +39,7 @@ export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mail
     const delivery = transport.deliver(
       {
         from: { ...sender },
-        to: { name: '', address: to },
+        to: { name: '', address: wireAddress(to) },
         subject,
         text,
         ...(html === undefined ? {} : { html }),
@@ -63,7 +61,7 @@ export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mail
     }
   }
 
-  function report(thrown: unknown, messageId?: string): void {
+  function report(thrown: unknown, messageId: string): void {
     if (!(thrown instanceof MailError)) return
     const { code, response, message } = thrown.cause as DeliveryError
     const why = withoutOthers(response ?? message, '')
@@ -87,14 +85,6 @@ export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mail
           await deliver(message, messageId, signal)
           done.push(messageId)
         },
-      }
-    },
-    async verify() {
-      try {
-        await transport.verify()
-      } catch (thrown) {
-        report(thrown)
-        throw thrown
       }
     },
     async close() {

@@ -12,14 +12,12 @@ import { ConfigError } from '../core/errors.ts'
 import { checkTemplate } from './check-template.ts'
 import { confirmTexts, type TemplateFile } from './confirm-texts.ts'
 
-/** What a template may use: `{{name}}`, `{{#device_code_hint}}…{{/device_code_hint}}`. */
+/** What a template may use: `{{name}}` and so on. */
 export interface ConfirmValues {
   /** What the device calls itself. */
   readonly name: string
   /** The address of the confirm page. */
   readonly link: string
-  /** What the code on the device looks like (`4 digits`), never the code. */
-  readonly device_code_hint?: string
   /** In words: `24 hours`. */
   readonly expires_in: string
   /** The address that the mail goes to. */
@@ -62,7 +60,6 @@ export function loadTemplates(folder?: string): Templates {
         ...values,
         name: oneLine(values.name, MAX_NAME),
         owner: oneLine(values.owner, MAX_ADDRESS),
-        device_code_hint: oneLine(values.device_code_hint ?? '', MAX_NAME),
       }
       const plain = (file: TemplateFile) => mustache.render(texts[file], view, undefined, { escape: String })
       return {

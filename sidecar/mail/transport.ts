@@ -31,8 +31,6 @@ export interface OutgoingMessage extends SendMailOptions {
 export interface Transport {
   /** Resolves with the server's answer when it has accepted the message. Throws `MailError` or `Reject`. */
   deliver(message: OutgoingMessage, signal: AbortSignal): Promise<string>
-  /** Connects and logs in. */
-  verify(): Promise<void>
   /** Ends every connection; messages under way fail. */
   close(): void
 }
@@ -90,13 +88,6 @@ export function createTransport(smtpUrl: string, times: MailTimes): Transport {
       } finally {
         clearTimeout(timer)
         signal.removeEventListener('abort', stopWaiting)
-      }
-    },
-    async verify() {
-      try {
-        await pool.verify()
-      } catch (thrown) {
-        throw failureFrom(thrown as DeliveryError, '', false)
       }
     },
     close() {

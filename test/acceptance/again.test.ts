@@ -1,22 +1,9 @@
 /** Asking for another mail, and links that are too old. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { uniqueName } from '../support/couchdb.ts'
 import { startSidecar } from './process.ts'
-import {
-  askForMail,
-  linksTo,
-  newDevice,
-  startRegistration,
-  typeCode,
-  untilState,
-  type Registration,
-} from './registration.ts'
-
-/** As a device does it: it writes the state `new` over whatever it is in. */
-async function askAgain({ control }: Registration, id: string): Promise<void> {
-  const { error: _error, docstate: _docstate, ...device } = await control.member.get(id)
-  await control.member.put({ ...device, _id: id, state: 'new' })
-}
+import { askAgain, askForMail, linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 
 test.each([0, 1])('a device that asks again gets a second mail, and link %i of the two works', async (which) => {
   const registration = await startRegistration()
@@ -51,6 +38,40 @@ test('an owner is mailed so many times within an hour and not more, whatever spe
     'busy@example.com',
     somebody.owner,
   ])
+})
+
+test('one mail too many is an error that leaves the links that are out as they are', async () => {
+  const registration = await startRegistration({ SIDECAR_MAILS_PER_OWNER: '2' })
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  await askAgain(registration, device._id)
+  await eventually(() => expect(linksTo(registration, device.owner)).toHaveLength(2))
+  await untilState(registration, device._id, 'confirming')
+  await askAgain(registration, device._id)
+  expect((await untilState(registration, device._id, 'error')).error).toMatchObject({ code: 'too_many_mails' })
+  expect(await typeCode(link, '9999')).toMatchObject({ status: 403 })
+  expect(await typeCode(link)).toMatchObject({ status: 200, body: { password: expect.any(String) as string } })
+  expect(await untilState(registration, device._id, 'active')).not.toHaveProperty('error')
+})
+
+test('an owner with an international domain is one owner in both spellings, and gets each mail', async () => {
+  const registration = await startRegistration()
+  const { control, smtp } = registration
+  const name = uniqueName('owner')
+  const owners = []
+  for (const owner of [`${name}@xn--mnchen-3ya.de`, `${name}@MÜNCHEN.de`]) {
+    const { _id } = newDevice({ owner })
+    await control.member.put(newDevice({ _id, owner }))
+    await untilState(registration, _id, 'confirming')
+    const { body } = await typeCode(linksTo(registration, `${name}@münchen.de`).at(-1)!)
+    expect(body).toMatchObject({ ok: true })
+    owners.push(await untilState(registration, _id, 'active'))
+  }
+  expect(owners.map(({ owner }) => owner)).toEqual([`${name}@münchen.de`, `${name}@münchen.de`])
+  expect(owners[0]!.owner_role).toBe(owners[1]!.owner_role)
+  expect(smtp.commands).toEqual(owners.map(() => `RCPT TO:<${name}@xn--mnchen-3ya.de>`))
+  for (const { text } of smtp.accepted) expect(text).toContain(`${name}@münchen.de`)
+  expect((await control.documents()).filter(({ type }) => type === 'mail_ledger')).toHaveLength(1)
 })
 
 test('a link is good for its time only; the device expires, and may ask again', async () => {

@@ -19,6 +19,7 @@ const writes = [
   'the count of mails',
   'the hash of the code',
   'that the mail is sent',
+  'the code that is tried',
   'the confirmation',
   'that the device is confirmed',
   'the user',

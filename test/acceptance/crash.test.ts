@@ -81,3 +81,15 @@ test('a mail that takes longer than the grace period is written down as in doubt
   expect(smtp.received).toHaveLength(2)
   expect(await successor.stop()).toBe(0)
 })
+
+test('a mail in doubt may have arrived: its link works, and nobody has to decide any more', async () => {
+  const { control, settings, sidecar, smtp, id, open } = await holdMail({ SIDECAR_GRACE: '0s' })
+  await sidecar.stop()
+  open()
+  expect((await control.admin.get(id)).docstate).toHaveProperty('parked')
+  const { url } = await startSidecar(settings)
+  const link = linkIn((await PostalMime.parse(smtp.received[0]!)).text, url)
+  expect(await typeCode(link)).toMatchObject({ status: 200, body: { ok: true } })
+  expect(await untilState({ control }, id, 'active')).not.toHaveProperty('docstate')
+  expect(smtp.received).toHaveLength(1)
+})

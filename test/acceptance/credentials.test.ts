@@ -1,8 +1,18 @@
 /** Devices that make their password themselves, and show the sidecar only its hash. */
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { needs } from '../support/couchdb.ts'
-import { askForMail, linksTo, logIn, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
+import { userNameOf } from '../../sidecar/devices/names.ts'
+import { createTestCouch, needs } from '../support/couchdb.ts'
+import {
+  askAgain,
+  askForMail,
+  linksTo,
+  logIn,
+  newDevice,
+  startRegistration,
+  typeCode,
+  untilState,
+} from './registration.ts'
 
 const PASSWORD = 'chosen by the device'
 
@@ -74,4 +84,29 @@ test('a device without a password, confirmed past the page that would make one, 
   await untilState(registration, device._id, 'confirming')
   const { body } = await typeCode(linksTo(registration, device.owner)[1]!)
   expect(body).toMatchObject({ ok: true, password: expect.any(String) as string })
+})
+
+test('a device that asks again after its confirmation failed gets another password, which is shown and works', async () => {
+  needs('pbkdf2 other than sha1')
+  const registration = await startRegistration()
+  const { control } = registration
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  const users = createTestCouch().db('_users')
+  const name = userNameOf(device._id)
+  const theirs = { _id: `org.couchdb.user:${name}`, type: 'user', name, roles: [], device_id: 'of another database' }
+  const _rev = await users.put(theirs)
+  const clicked = typeCode(link)
+  const confirmed = await untilState(registration, device._id, 'confirmed')
+  await control.admin.put({ ...confirmed, state: 'error', docstate: undefined }) // as after ten tries
+  expect(await clicked).toMatchObject({ status: 403 })
+  await users.remove(theirs._id, _rev)
+
+  await askAgain(registration, device._id)
+  await untilState(registration, device._id, 'confirming')
+  expect(await typeCode(link)).toMatchObject({ status: 403 })
+  const { body } = await typeCode(linksTo(registration, device.owner)[1]!)
+  expect(body).toMatchObject({ ok: true, password: expect.any(String) as string })
+  expect(await logIn(body.user!, body.password!)).toMatchObject({ status: 200 })
+  expect(JSON.stringify(await untilState(registration, device._id, 'active'))).not.toContain('derived_key')
 })

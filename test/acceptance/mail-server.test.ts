@@ -1,7 +1,7 @@
 /** The mail server is not always there, and does not always say what it did. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
+import { askAgain, askForMail, linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 
 test('a mail server that is down at first gets exactly one mail when it is up', async () => {
   const registration = await startRegistration()
@@ -63,16 +63,36 @@ test('a mail that was accepted, but not seen to be, is sent again with its Messa
   expect(await typeCode(links[1]!)).toMatchObject({ status: 200, body: { ok: true } })
 })
 
-test('a link that is typed in while another mail is still on its way is confirmed as soon as that one is', async () => {
+test('a link that is out works while the next mail waits for a mail server that is down, and that mail is not sent', async () => {
   const registration = await startRegistration()
   const { control, smtp } = registration
-  smtp.behave({ kind: 'cut-after-message' })
   const device = newDevice()
-  await control.member.put(device)
-  await eventually(() => expect(smtp.accepted).toHaveLength(1))
-  const [link] = linksTo(registration, device.owner)
-  const early = typeCode(link!)
-  smtp.behave({ kind: 'accept' })
-  expect([200, 202]).toContain((await early).status)
-  await eventually(async () => expect((await typeCode(link!)).body).toMatchObject({ ok: true }), { within: 40_000 })
+  const link = await askForMail(registration, device)
+  await smtp.down()
+  await askAgain(registration, device._id)
+  await eventually(async () =>
+    expect((await control.admin.get(device._id)).docstate).toMatchObject({ failure: { code: 'mail_unreachable' } }),
+  )
+  expect(await typeCode(link, '9999')).toMatchObject({ status: 403 })
+  expect(await typeCode(link)).toMatchObject({ status: 200, body: { password: expect.any(String) as string } })
+  await smtp.up()
+  expect(await untilState(registration, device._id, 'active')).not.toHaveProperty('docstate')
+  expect(smtp.accepted).toHaveLength(1)
+})
+
+test('a link that is out works while the next mail is being handed over', async () => {
+  const registration = await startRegistration()
+  const { control, smtp } = registration
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  smtp.behave({ kind: 'slow', delayMs: 60_000 })
+  await askAgain(registration, device._id)
+  await eventually(() => expect(smtp.tries).toBe(2))
+  expect((await control.admin.get(device._id)).docstate).toHaveProperty('claim')
+  // The worker learns with the next renewal of its claim that the document is not its any more, and goes on with it.
+  const click = async () => expect((await typeCode(link)).body).toHaveProperty('password')
+  const clicking = eventually(click, { within: 40_000 })
+  await untilState(registration, device._id, 'confirmed')
+  await clicking
+  await untilState(registration, device._id, 'active')
 })

@@ -1,7 +1,17 @@
 /** What the confirm page says to those who are wrong, curious, late, or machines. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { askForMail, newDevice, register, startRegistration, typeCode, untilState } from './registration.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  askAgain,
+  askForMail,
+  linksTo,
+  newDevice,
+  register,
+  startRegistration,
+  typeCode,
+  untilState,
+} from './registration.ts'
 
 test('after five wrong codes the device is in error and its link dead, also for the right code', async () => {
   const registration = await startRegistration()
@@ -16,6 +26,67 @@ test('after five wrong codes the device is in error and its link dead, also for 
   expect(await typeCode(link)).toMatchObject({ status: 403 })
   expect((await registration.control.admin.get(device._id)).state).toBe('error')
   expect((await registration.control.documents()).filter(({ type }) => type === 'confirm')).toEqual([])
+})
+
+test('asking for another mail does not forgive wrong codes', async () => {
+  const registration = await startRegistration()
+  const { control, smtp } = registration
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  for (const wrong of ['0001', '0002', '0003', '0004']) await typeCode(link, wrong)
+  const { _rev } = await control.member.get(device._id)
+  await control.member.put({ ...device, _rev }) // with nothing of what the sidecar wrote
+  await eventually(() => expect(linksTo(registration, device.owner)).toHaveLength(2))
+  await untilState(registration, device._id, 'confirming')
+  const other = linksTo(registration, device.owner).at(-1)!
+  expect(await typeCode(other, '0005')).toMatchObject({ status: 403 })
+  await untilState(registration, device._id, 'error')
+  expect(await typeCode(other)).toMatchObject({ status: 403 })
+
+  await askAgain(registration, device._id)
+  const refused = await untilState(registration, device._id, 'error')
+  expect(refused.error).toMatchObject({ code: 'too_many_attempts' })
+  await eventually(async () =>
+    expect(await control.admin.get(device._id)).toMatchObject({ state: 'error', docstate: { failed_in: 'new' } }),
+  )
+  expect(smtp.accepted).toHaveLength(2)
+})
+
+/** As a device writes it. */
+const confirmOf = (link: string, device_id: string, device_code: string, _id: string) => {
+  const confirm_code = link.split('/').at(-1)
+  return { _id, type: 'confirm', state: 'clicked', device_id, device_code, confirm_code }
+}
+
+test('guesses by confirm documents are counted, also when all have one id', async () => {
+  const registration = await startRegistration()
+  const { control } = registration
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  for (const wrong of ['0001', '0002', '0003', '0004', '0005']) {
+    await untilState(registration, device._id, 'confirming')
+    await control.member.put(confirmOf(link, device._id, wrong, 'c'))
+    const { _rev } = await untilState(registration, 'c', 'error')
+    await control.admin.remove('c', _rev)
+  }
+  expect((await untilState(registration, device._id, 'error')).error).toMatchObject({ code: 'too_many_attempts' })
+})
+
+test('of many guesses by confirm documents at once no more than five are compared', async () => {
+  const registration = await startRegistration()
+  const { control } = registration
+  const device = newDevice()
+  const link = await askForMail(registration, device)
+  const codes = Array.from({ length: 40 }, (_, i) => `${1195 + i}`) // 1234 comes last
+  const confirms = codes.map((code) => confirmOf(link, device._id, code, `c-${code}`))
+  await control.member.bulk(confirms.map((doc) => JSON.stringify(doc)))
+  await eventually(async () => {
+    const states = (await control.documents()).filter(({ type }) => type === 'confirm').map(({ state }) => state)
+    expect(states.filter((state) => state === 'error').length).toBeGreaterThanOrEqual(35)
+    expect(states).not.toContain('clicked')
+  })
+  const { guesses } = (await control.documents()).find(({ type }) => type === 'guesses')!
+  expect(guesses).toHaveLength(5)
 })
 
 test('four wrong codes are forgiven', async () => {

@@ -2,7 +2,16 @@ import { expect, test } from 'vitest'
 import { createTestCouch, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { urlOf } from './control.ts'
-import { logIn, newDevice, register, startRegistration, untilState, type Registration } from './registration.ts'
+import {
+  askForMail,
+  logIn,
+  newDevice,
+  register,
+  startRegistration,
+  typeCode,
+  untilState,
+  type Registration,
+} from './registration.ts'
 
 /** The control database as a device sees it that was let in. */
 async function asDevice({ control }: Registration, { user, password }: { user: string; password: string }) {
@@ -35,6 +44,29 @@ test('a device of the same owner may revoke it too', async () => {
   const database = await asDevice(registration, other)
   await database.put({ ...(await database.get(one.id)), state: 'revoked' })
   await eventually(async () => expect(await logIn(one.user, one.password)).toEqual({ status: 401 }))
+})
+
+test('a device of the same owner may revoke one that was not confirmed yet, and its link is dead then', async () => {
+  needs('pbkdf2 other than sha1')
+  const registration = await startRegistration()
+  const one = await register(registration)
+  const pending = newDevice({ owner: one.owner })
+  const link = await askForMail(registration, pending)
+  const stranger = await register(registration)
+  const revoked = { ...(await registration.control.admin.get(pending._id)), state: 'revoked', docstate: undefined }
+  for (const database of [await asDevice(registration, stranger), registration.control.member]) {
+    await expect(database.put(revoked)).rejects.toMatchObject({ code: 'forbidden' })
+  }
+  const database = await asDevice(registration, one)
+  await database.put(revoked)
+  expect(await typeCode(link)).toMatchObject({ status: 403 })
+  await eventually(async () =>
+    expect(await registration.control.admin.get(pending._id)).toMatchObject({
+      state: 'revoked',
+      docstate: { handled: expect.any(String) as string },
+    }),
+  )
+  expect(await logIn(one.user, one.password)).toMatchObject({ status: 200 })
 })
 
 test('nobody else may revoke it: neither another owner’s device nor whoever may write there', async () => {

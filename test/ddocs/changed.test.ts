@@ -15,6 +15,7 @@ describe('a device that is there', () => {
   }
   const waiting = {
     state: 'confirming',
+    owner_role: 'owner-1',
     confirmation: { codes: [] },
     docstate: { state: 'confirming', timeout_at: at },
   }
@@ -22,7 +23,7 @@ describe('a device that is there', () => {
 
   test.each([
     ['with all that was there', {}],
-    ['without what only the sidecar writes', { confirmation: undefined }],
+    ['without what only the sidecar writes', { confirmation: undefined, owner_role: undefined }],
     ['under another name', { name: 'tablet' }],
   ])('asks for another mail %s', async (_, changes) => {
     expect(await change(waiting, { ...again, ...changes })).toBe('fine')
@@ -33,6 +34,7 @@ describe('a device that is there', () => {
     ['with another device code', { device_code: '6666' }, 'device_code: expected it unchanged'],
     ['with credentials it did not have', { credentials: hash }, 'credentials: expected it unchanged'],
     ['with a confirmation of its own', { confirmation: { codes: [{}] } }, 'confirmation: expected what the sidecar'],
+    ['with another role', { owner_role: 'owner-2' }, 'owner_role: expected "owner-1" unchanged'],
     ['with a user', { user: 'admin' }, 'user: expected nothing unchanged'],
     ['with the docstate it had', { docstate: waiting.docstate }, 'the field docstate is written by the sidecar'],
     [

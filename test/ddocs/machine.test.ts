@@ -4,7 +4,9 @@ import { controlMachines, type ControlMachines } from '../../ddocs/machines.ts'
 import { createControl } from '../../sidecar/docstate/control.ts'
 
 test('a handler returns a state that the table lets the sidecar write, or its own', () => {
-  expectTypeOf<NextState<ControlMachines, 'device', 'new'>>().toEqualTypeOf<'new' | 'confirming' | 'error'>()
+  expectTypeOf<NextState<ControlMachines, 'device', 'new'>>().toEqualTypeOf<
+    'new' | 'confirming' | 'confirmed' | 'error'
+  >()
   expectTypeOf<NextState<ControlMachines, 'device', 'revoked'>>().toEqualTypeOf<'revoked'>()
   expectTypeOf<NextState<ControlMachines, 'confirm', 'clicked'>>().toEqualTypeOf<'clicked' | 'used' | 'error'>()
 

@@ -4,6 +4,8 @@ import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { hashCode, newCode } from '../../sidecar/devices/codes.ts'
 import { createConfirmations } from '../../sidecar/devices/confirmations.ts'
+import type { Guess } from '../../sidecar/devices/guesses.ts'
+import { guessesIdOf } from '../../sidecar/devices/names.ts'
 import { embeddedHashing } from '../../sidecar/devices/passwords.ts'
 import type { Confirmations } from '../../sidecar/http/confirmations.ts'
 import type { ViewResult } from '../../sidecar/couch/documents.ts'
@@ -29,10 +31,12 @@ const click = (page: Confirmations, fields: { deviceCode?: string; confirmCode?:
   return page.click({ deviceId: 'd', deviceCode: '1234', confirmCode: code, ...fields, signal })
 }
 
+const guessesOf = async () => ((await db.find(guessesIdOf('d')))?.guesses ?? []) as Guess[]
+
 /** The confirm documents that were written. */
 async function written(): Promise<string[]> {
   const { rows } = await createTestCouch().request<ViewResult>({ db: db.name, path: '_all_docs' })
-  return rows.map(({ id }) => id!).filter((id) => id !== 'd')
+  return rows.map(({ id }) => id!).filter((id) => id !== 'd' && id !== guessesIdOf('d'))
 }
 
 /** What the handlers do with the right codes. */
@@ -54,7 +58,8 @@ test('wrong device codes are counted, each once, without a document that would h
   const page = openPage()
   const guesses = ['0001', '0002', '0002', '0003', '0004']
   for (const deviceCode of guesses) expect(await click(page, { deviceCode })).toEqual({ kind: 'refused' })
-  expect(await db.get('d')).toMatchObject({ state: 'confirming', confirmation: { wrong: { length: 4 } } })
+  expect(await db.get('d')).toMatchObject({ state: 'confirming' })
+  expect(await guessesOf()).toHaveLength(4)
   await click(page, { deviceCode: '0005' })
   expect(await db.get('d')).toMatchObject({ state: 'error', error: { code: 'too_many_attempts' } })
   expect(await written()).toEqual([])
@@ -67,11 +72,63 @@ test('of many guesses at once none goes uncounted', async () => {
   expect(await db.get('d')).toMatchObject({ state: 'error', error: { code: 'too_many_attempts' } })
 })
 
-test('while the device asks for another mail nothing is written', async () => {
-  await db.put({ ...(await db.get('d')), state: 'new' })
+test('of many guesses at once no more than five are compared, the right one too', async () => {
+  const page = openPage()
+  const codes = Array.from({ length: 40 }, (_, i) => `${1195 + i}`) // 1234 is the last of them
+  const outcomes = await Promise.all(codes.map((deviceCode) => click(page, { deviceCode })))
+  const guesses = await guessesOf()
+  expect(guesses).toHaveLength(5)
+  const wasAmongThem = guesses.some(({ guess }) => guess === hashCode('1234'))
+  expect(outcomes.at(-1)).toEqual({ kind: wasAmongThem ? 'pending' : 'refused' })
+  expect(outcomes.slice(0, -1)).toEqual(codes.slice(1).map(() => ({ kind: 'refused' })))
+  expect(await written()).toHaveLength(wasAmongThem ? 1 : 0)
+})
+
+test('asking for another mail does not give more guesses, whatever the device leaves out of its document', async () => {
+  const page = openPage()
+  for (const deviceCode of ['0001', '0002', '0003', '0004']) await click(page, { deviceCode })
+  const { confirmation, ...device } = await db.get('d')
+  const again = await db.put({ ...device, state: 'new' })
+  const other = newCode()
+  const codes = [{ hash: hashCode(other), expires_at: '2099-02-01T00:00:00.000Z' }]
+  await db.put({ ...device, _rev: again, state: 'confirming', confirmation: { codes } })
+  expect(confirmation).toBeDefined()
+  await click(page, { deviceCode: '0004', confirmCode: other })
+  expect((await db.get('d')).state).toBe('confirming')
+  await click(page, { deviceCode: '0005', confirmCode: other })
+  const ended = await db.get('d')
+  expect(ended).toMatchObject({ state: 'error', error: { code: 'too_many_attempts' } })
+  expect((ended.error as { reason: string }).reason).toContain('after 2099-01-01')
+  expect(await click(page, { confirmCode: other })).toEqual({ kind: 'refused' })
+})
+
+test('guesses are forgotten when the link has expired that they were made with', async () => {
+  await db.put({
+    _id: guessesIdOf('d'),
+    type: 'guesses',
+    guesses: Array.from({ length: 5 }, (_, i) => ({ guess: `${i}`, until: '2020-01-01T00:00:00.000Z' })),
+  })
   expect(await click(openPage())).toEqual({ kind: 'pending' })
-  expect(await click(openPage(), { deviceCode: '9999' })).toEqual({ kind: 'pending' })
-  expect(await written()).toEqual([])
+  expect(await written()).toHaveLength(1)
+})
+
+test('the right code is good after wrong ones of a device that is confirmed already, but is not guessed then', async () => {
+  const page = openPage()
+  await click(page)
+  const [id] = await written()
+  await activate(id!)
+  for (const deviceCode of ['0001', '0002', '0003', '0004', '0005', '0006']) {
+    expect(await click(page, { deviceCode })).toEqual({ kind: 'refused' })
+  }
+  expect(await click(page)).toMatchObject({ kind: 'confirmed', password: expect.any(String) as string })
+  expect(await guessesOf()).toHaveLength(5)
+})
+
+test.each(['new', 'error'])('a link that is out counts also while its device is in %s', async (state) => {
+  await db.put({ ...(await db.get('d')), state })
+  expect(await click(openPage(), { deviceCode: '9999' })).toEqual({ kind: 'refused' })
+  expect(await click(openPage())).toEqual({ kind: 'pending' })
+  expect(await written()).toHaveLength(1)
 })
 
 test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hashCode, newCode, sameText } from '../../sidecar/devices/codes.ts'
-import { judge } from '../../sidecar/devices/confirm-clicked.ts'
+import { judge } from '../../sidecar/devices/judge.ts'
 import type { Device } from '../../sidecar/devices/documents.ts'
 
 const NOW = Date.UTC(2030, 0, 1)
@@ -24,50 +24,55 @@ const clicks = {
 } as const
 
 describe.each<[state: string, ...verdicts: string[]]>([
-  ['new', 'too-early', 'too-early', 'refused'],
+  ['new', 'right', 'wrong', 'refused'],
   ['confirming', 'right', 'wrong', 'refused'],
-  ['confirmed', 'again', 'refused', 'refused'],
-  ['active', 'again', 'refused', 'refused'],
+  ['confirmed', 'again', 'wrong', 'refused'],
+  ['active', 'again', 'wrong', 'refused'],
   ['revoked', 'refused', 'refused', 'refused'],
   ['expired', 'refused', 'refused', 'refused'],
-  ['error', 'refused', 'refused', 'refused'],
+  ['error', 'right', 'wrong', 'refused'],
 ])('in state %s', (state, ...verdicts) => {
   test.each(Object.entries(clicks).map(([what, given], i) => [what, verdicts[i]!, given] as const))(
     '%s are %s',
     (_, verdict, [deviceCode, confirmCode]) => {
-      expect(judge(device(state), deviceCode, confirmCode, NOW)).toEqual({ kind: verdict })
+      expect(judge(device(state), deviceCode, confirmCode, NOW)).toBe(verdict)
     },
   )
 })
 
+test('a link that has confirmed a device is used up when that failed, also after asking again', () => {
+  for (const state of ['error', 'new']) {
+    const failed = device(state, { confirmation: { codes: [sent(1000)], confirmed_by: 'c' } })
+    expect(judge(failed, '1234', code, NOW)).toBe('refused')
+  }
+})
+
 test('a code is good until its time, to the millisecond', () => {
-  expect(judge(device('confirming'), '1234', code, NOW + 999)).toEqual({ kind: 'right' })
-  expect(judge(device('confirming'), '1234', code, NOW + 1000)).toEqual({ kind: 'expired' })
+  expect(judge(device('confirming'), '1234', code, NOW + 999)).toBe('right')
+  expect(judge(device('confirming'), '1234', code, NOW + 1000)).toBe('expired')
 })
 
 test('a code that is too old is so in every state, and whatever the device shows', () => {
   for (const state of ['new', 'confirming', 'active', 'revoked']) {
-    expect(judge(device(state), '0000', code, NOW + 1000)).toEqual({ kind: 'expired' })
+    expect(judge(device(state), '0000', code, NOW + 1000)).toBe('expired')
   }
 })
 
 test('every code that was sent will do, and each has its own time', () => {
   const other = newCode()
   const two = device('confirming', { confirmation: { codes: [sent(-1, other), sent(1)] } })
-  expect(judge(two, '1234', code, NOW)).toEqual({ kind: 'right' })
-  expect(judge(two, '1234', other, NOW)).toEqual({ kind: 'expired' })
+  expect(judge(two, '1234', code, NOW)).toBe('right')
+  expect(judge(two, '1234', other, NOW)).toBe('expired')
 })
 
 test('no device is as good as a wrong code', () => {
-  expect(judge(undefined, '1234', code, NOW)).toEqual({ kind: 'refused' })
-  expect(judge({ ...device('confirming'), confirmation: undefined as never }, '1234', code, NOW)).toEqual({
-    kind: 'refused',
-  })
+  expect(judge(undefined, '1234', code, NOW)).toBe('refused')
+  expect(judge({ ...device('confirming'), confirmation: undefined as never }, '1234', code, NOW)).toBe('refused')
 })
 
 test('the hash itself is no code, nor is the empty text', () => {
-  expect(judge(device('confirming'), '1234', hashCode(code), NOW)).toEqual({ kind: 'refused' })
-  expect(judge(device('confirming'), '1234', '', NOW)).toEqual({ kind: 'refused' })
+  expect(judge(device('confirming'), '1234', hashCode(code), NOW)).toBe('refused')
+  expect(judge(device('confirming'), '1234', '', NOW)).toBe('refused')
 })
 
 test('codes have 160 bits, no two are the same, and need no escaping in a link', () => {

@@ -6,6 +6,14 @@ test.each([
   ['  owner@example.com\n', 'owner@example.com'],
   ['cafe\u0301@example.com', 'caf\u00E9@example.com'],
   ['OWNER@EX\u00C4MPLE.com', 'owner@ex\u00E4mple.com'],
+  ['ann@xn--mnchen-3ya.de', 'ann@m\u00FCnchen.de'],
+  ['Ann@XN--MNCHEN-3YA.de', 'ann@m\u00FCnchen.de'],
+  ['ann@mu\u0308nchen.de', 'ann@m\u00FCnchen.de'],
+  ['ann@mail.xn--zzzz.de', 'ann@mail.xn--zzzz.de'],
+  ['ann@fa\u00DF.de', 'ann@fa\u00DF.de'],
+  ['ann@1.2.3', 'ann@1.2.3'],
+  ['ann@%65xample.com', 'ann@%65xample.com'],
+  ['ann@m\u00FCnchen.de/x', 'ann@m\u00FCnchen.de/x'],
   ['first.last+tag@example.com', 'first.last+tag@example.com'],
 ])('the address %j is %j', (written, normal) => {
   expect(normaliseAddress(written)).toBe(normal)
@@ -17,6 +25,8 @@ test.each([
   ['\u043Ewner@example.com', 'owner@example.com'],
   ['ｏwner@example.com', 'owner@example.com'],
   ['own.er@example.com', 'owner@example.com'],
+  ['ann@fa\u00DF.de', 'ann@fass.de'],
+  ['ann@munchen.de', 'ann@m\u00FCnchen.de'],
 ])('%j and %j are two owners', (one, other) => {
   expect(ownerRoleOf(one)).not.toBe(ownerRoleOf(other))
   expect(ownerHashOf(one)).not.toBe(ownerHashOf(other))

@@ -26,14 +26,9 @@ const message = {
   html: '<b>Hello</b>',
 }
 
-test('it keeps what was sent, with both texts, and tells its listeners', async () => {
+test('it keeps what was sent, with both texts', async () => {
   const { catcher, transport } = await startCatcher()
-  const told: string[] = []
-  const stop = catcher.onMail(({ subject }) => told.push(subject))
   await transport.sendMail({ ...message, messageId: '<1@example.com>', bcc: 'bob@example.com' })
-  stop()
-  await transport.sendMail({ ...message, subject: 'unheard' })
-  expect(told).toEqual(['Grüße'])
   expect(catcher.mails[0]).toEqual({
     id: 1,
     from: 'us@example.com',

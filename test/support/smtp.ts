@@ -29,6 +29,8 @@ export interface TestSmtp {
   readonly url: string
   /** What a recipient would find in the mailbox, in order. */
   readonly accepted: readonly AcceptedMail[]
+  /** Each `RCPT` command as it came, before the server reads an address out of it. */
+  readonly commands: readonly string[]
   /** How often a client has named a recipient: tries, whatever became of them. */
   readonly tries: number
   readonly openConnections: number
@@ -43,6 +45,7 @@ export interface TestSmtp {
 /** A real SMTP server, which accepts everything until told otherwise. It belongs to the running test. */
 export async function startTestSmtp(): Promise<TestSmtp> {
   const accepted: AcceptedMail[] = []
+  const commands: string[] = []
   const sockets = new Map<number | undefined, Socket>()
   let mode: SmtpMode = { kind: 'accept' }
   let tries = 0
@@ -82,6 +85,7 @@ export async function startTestSmtp(): Promise<TestSmtp> {
   server.server.on('connection', (socket: Socket) => {
     const { remotePort } = socket
     sockets.set(remotePort, socket)
+    socket.on('data', (bytes: Buffer) => commands.push(...(bytes.toString().match(/^RCPT .*$/gm) ?? [])))
     socket.once('close', () => sockets.delete(remotePort))
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -90,6 +94,7 @@ export async function startTestSmtp(): Promise<TestSmtp> {
   const smtp: TestSmtp = {
     url: `smtp://127.0.0.1:${port}`,
     accepted,
+    commands,
     get tries() {
       return tries
     },

@@ -3,7 +3,7 @@
  * user's own machines, along the machines' transitions. Everything else is the sidecar's and the admins'.
  */
 import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
-import { deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
+import { asAskedAgain, deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
 import { forbid, has, isAdmin, quote, type Doc, type UserCtx } from '../../lib/document.ts'
 import { beforeOf, refusalOf } from '../../lib/guard.ts'
 import type { Machines } from '../../machine.ts'
@@ -17,7 +17,7 @@ const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<keyof Control
 }
 
 /** Documents of the sidecar's own, whoever asks for them first. */
-const RESERVED = /^(mails|config):/
+const RESERVED = /^(mails|guesses|config):/
 
 export default function validate(
   this: { readonly machines: Machines },
@@ -31,12 +31,12 @@ export default function validate(
   const { type } = newDoc
   if (typeof type !== 'string' || !has(machines, type))
     forbid(`expected a document of type ${Object.keys(machines).join(' or ')}, got type ${quote(type)}`)
-  const write = { newDoc, oldDoc, userCtx, machines }
-  const before = beforeOf(write)
+  const before = beforeOf({ oldDoc })
+  const doc = type === 'device' ? asAskedAgain(newDoc, before) : newDoc
   if (RESERVED.test(String(newDoc._id)) || (before && !has(machines, String(before.type))))
     forbid('this document is the sidecar’s own')
-  const refusal = refusalOf(write)
+  const refusal = refusalOf({ newDoc: doc, oldDoc, userCtx, machines })
   if (refusal !== undefined) forbid(refusal)
-  const faults = (has(shapes, type) && shapes[type]?.(newDoc, before)) || []
+  const faults = (has(shapes, type) && shapes[type]?.(doc, before)) || []
   if (faults.length > 0) forbid(faults.join('; '))
 }

@@ -76,6 +76,26 @@ describe('a strange path is nothing, or a form that leads nowhere', () => {
   )
 })
 
+test('the mails that were caught are shown under the names of this machine only, whatever leads here', async () => {
+  const asked = (path: string, host: string) => statusOf(head('GET', path).replace('Host: localhost', `Host: ${host}`))
+  const port = new URL(stage.sidecar.url).port
+  for (const path of ['/_mail', '/_mail/1', '/_mail/api/mails']) {
+    for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, '[::1]:5985', 'LOCALHOST']) {
+      expect({ path, host, status: await asked(path, host) }).toEqual({ path, host, status: 200 })
+    }
+    for (const host of [
+      'evil.example',
+      `127.0.0.1.evil.example:${port}`,
+      'localhost.evil.example',
+      '127.evil',
+      '[::2]',
+    ]) {
+      expect({ path, host, status: await asked(path, host) }).toEqual({ path, host, status: 403 })
+    }
+  }
+  expect(await asked('/confirm/a/b', 'sidecar.example.com')).toBe(200)
+})
+
 describe('what is not a request', () => {
   test.each([
     ['another language', 'EHLO example.com\r\n\r\n'],

@@ -1,0 +1,82 @@
+/**
+ * The device codes that were tried with a good link: the one thing that can be guessed. Each takes one of five places
+ * before it is compared, the right one too; so no more than five are, however many come at once.
+ *
+ * They stand in a document of the sidecar's own, one for each device: the device's document is written by clients, who
+ * might leave them out. What takes a place is the code, so that neither another confirm document nor a second run of
+ * the same one makes another guess of it. It keeps the place as long as the link is good that it was tried with: asking
+ * for another mail in between does not free any.
+ */
+import type { StoredDoc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { hashCode } from './codes.ts'
+import type { Documents } from './documents.ts'
+import { guessesIdOf } from './names.ts'
+
+export interface Guess {
+  /** Hash of the code that was tried. */
+  readonly guess: string
+  /** When the link expires that it was tried with. */
+  readonly until: string
+}
+
+const PLACES = 5
+const TRIES = 10
+
+/** Those that have a place now. */
+export const readGuesses = async (documents: Documents, deviceId: string, now: number): Promise<readonly Guess[]> =>
+  guessesIn(await documents.find(guessesIdOf(deviceId)), now)
+
+/** Resolves with all that have a place now: this one too, if there was one left. */
+export async function takePlace(
+  documents: Documents,
+  deviceId: string,
+  { code, until }: { readonly code: string; readonly until: string },
+  now: number,
+): Promise<readonly Guess[]> {
+  const _id = guessesIdOf(deviceId)
+  const guess = hashCode(code)
+  for (let tries = 1; ; tries++) {
+    const stored = await documents.find(_id)
+    const guesses = guessesIn(stored, now)
+    const others = guesses.filter((known) => known.guess !== guess)
+    if (others.length >= PLACES || guesses.some((known) => known.guess === guess && known.until >= until)) {
+      return guesses
+    }
+    const more = [...others, { guess, until }]
+    try {
+      await documents.put({ ...stored, _id, type: 'guesses', guesses: more })
+      return more
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
+    }
+  }
+}
+
+export const hasPlace = (guesses: readonly Guess[], code: string): boolean =>
+  guesses.some(({ guess }) => guess === hashCode(code))
+
+/** No place is left, and the right code has none. */
+export const isExhausted = (guesses: readonly Guess[], rightCode: string): boolean =>
+  guesses.length >= PLACES && !hasPlace(guesses, rightCode)
+
+/** Why a device is refused then: the `error` of its document. */
+export const tooManyAttempts = (guesses: readonly Guess[]) => ({
+  code: 'too_many_attempts',
+  reason: `its code was typed in wrong too often; register it anew, or ask for another mail after ${firstEnd(guesses)}`,
+})
+
+const firstEnd = (guesses: readonly Guess[]): string => guesses.map(({ until }) => until).sort()[0]!
+
+/** Whatever an admin may have put there. */
+function guessesIn(stored: StoredDoc | undefined, now: number): readonly Guess[] {
+  const guesses: unknown = stored?.guesses
+  return Array.isArray(guesses)
+    ? guesses.filter((one): one is Guess => isGuess(one) && Date.parse(one.until) > now)
+    : []
+}
+
+const isGuess = (one: unknown): one is Guess => {
+  const { guess, until } = (one ?? {}) as Partial<Guess>
+  return typeof guess === 'string' && typeof until === 'string'
+}

@@ -1,0 +1,102 @@
+/** One request for a mail may take several tries: which codes are good afterwards, and how many mails are counted. */
+import { expect, test } from 'vitest'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { hashCode } from '../../sidecar/devices/codes.ts'
+import type { SentCode } from '../../sidecar/devices/documents.ts'
+import { ownerHashOf } from '../../sidecar/devices/names.ts'
+import { retryDocument } from '../../sidecar/docstate/retry.ts'
+import { docstateIn } from '../docstate/rig.ts'
+import { freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startTestSmtp } from '../support/smtp.ts'
+import { newDevice, startRegistrationRig } from './rig.ts'
+
+const sent = (name: string): SentCode => ({ hash: hashCode(name), expires_at: '2099-01-01T00:00:00.000Z', key: name })
+const hashesIn = ({ confirmation }: StoredDoc) => (confirmation as { codes: SentCode[] }).codes.map(({ hash }) => hash)
+
+/** A device that was sent five mails and asks for another. */
+async function askForSixth(smtpUrl: string, mailsPerOwner?: number) {
+  const db = await freshDb('tries')
+  const codes = ['a', 'b', 'c', 'd', 'e'].map(sent)
+  const device = newDevice({ confirmation: { codes } })
+  await db.put(device)
+  await startRegistrationRig(db, { smtpUrl, ...(mailsPerOwner !== undefined && { mailsPerOwner }) })
+  return { db, device, hashes: codes.map(({ hash }) => hash) }
+}
+
+/** Until the next try has failed, and is on record; then the one after it does not wait. */
+async function afterFailure(db: Database, id: string, code: string, then: 'again' | 'wait' = 'again') {
+  const failed = await eventually(async () => {
+    const doc = await db.get(id)
+    expect(docstateIn(doc)).toMatchObject({ failure: { code }, retry_at: expect.any(String) as string })
+    return doc
+  })
+  if (then === 'again') await retryDocument(db, id)
+  return failed
+}
+
+const untilConfirming = (db: Database, id: string) =>
+  eventually(async () => {
+    const doc = await db.get(id)
+    expect(doc).toMatchObject({ state: 'confirming' })
+    return doc
+  })
+
+const countedFor = async (db: Database, owner: string) =>
+  ((await db.get(`mails:${ownerHashOf(owner)}`)).mails as unknown[]).length
+
+test.each([
+  ['the server is down', 'mail_unreachable'],
+  ['the server asks to come back later', 'mail_deferred'],
+])('tries that surely sent nothing push no code out and count as one mail: %s', async (_, code) => {
+  const smtp = await startTestSmtp()
+  if (code === 'mail_unreachable') await smtp.down()
+  smtp.behave({ kind: 'refuse-message', code: 451 })
+  const { db, device, hashes } = await askForSixth(smtp.url)
+  for (let tries = 1; tries <= 4; tries++) {
+    expect(hashesIn(await afterFailure(db, device._id, code, tries < 4 ? 'again' : 'wait'))).toEqual(hashes)
+  }
+  smtp.behave({ kind: 'accept' })
+  if (code === 'mail_unreachable') await smtp.up()
+  await retryDocument(db, device._id)
+  expect(hashesIn(await untilConfirming(db, device._id))).toEqual([...hashes.slice(1), expect.any(String)])
+  expect(await countedFor(db, device.owner)).toBe(1)
+})
+
+test('a mail that is refused for good leaves no code, and the others as they are', async () => {
+  const smtp = await startTestSmtp()
+  smtp.behave({ kind: 'refuse-recipient', code: 550 })
+  const { db, device, hashes } = await askForSixth(smtp.url)
+  await eventually(async () => expect(await db.get(device._id)).toMatchObject({ state: 'error' }))
+  expect(hashesIn(await db.get(device._id))).toEqual(hashes)
+})
+
+test('tries that may have sent something keep their codes as those of one mail, and are each counted', async () => {
+  const smtp = await startTestSmtp()
+  smtp.behave({ kind: 'cut-after-message' })
+  const { db, device, hashes } = await askForSixth(smtp.url)
+  await afterFailure(db, device._id, 'mail_unanswered')
+  await afterFailure(db, device._id, 'mail_unanswered')
+  const third = hashesIn(await afterFailure(db, device._id, 'mail_unanswered', 'wait'))
+  expect(third).toEqual([...hashes.slice(1), ...Array<unknown>(3).fill(expect.any(String))])
+  expect(await countedFor(db, device.owner)).toBe(3)
+  smtp.behave({ kind: 'accept' })
+  await retryDocument(db, device._id)
+  const codes = hashesIn(await untilConfirming(db, device._id))
+  expect(codes.slice(0, 7)).toEqual(third)
+  expect(codes).toHaveLength(8)
+  expect(new Set(smtp.accepted.map(({ messageId }) => messageId)).size).toBe(1)
+  const links = smtp.accepted.map(({ text }) => /\/([\w-]+)\s/.exec(text!.split('/confirm/')[1]!)![1]!)
+  expect(codes.slice(4)).toEqual(links.map(hashCode))
+})
+
+test('a try that would be one mail too many waits for the hour to pass', async () => {
+  const smtp = await startTestSmtp()
+  smtp.behave({ kind: 'cut-after-message' })
+  const { db, device } = await askForSixth(smtp.url, 1)
+  await afterFailure(db, device._id, 'mail_unanswered')
+  const waiting = await afterFailure(db, device._id, 'too_many_mails', 'wait')
+  expect(waiting).toMatchObject({ state: 'new' })
+  expect(smtp.accepted).toHaveLength(1)
+})
