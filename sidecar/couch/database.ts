@@ -30,6 +30,10 @@ export interface Database {
   find(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<StoredDoc | undefined>
   /** The documents of these ids; missing and deleted ones are left out. Any order. */
   getMany(ids: readonly string[], options?: CallOptions): Promise<StoredDoc[]>
+  /** The documents whose ids begin so, in the order of their ids. */
+  withPrefix(prefix: string, options?: CallOptions): Promise<StoredDoc[]>
+  /** The `_local` documents of these ids, as far as they are there. Not every server can (`local.ts`). */
+  locals(ids: readonly string[], options?: CallOptions): Promise<Doc[]>
   /** One document. Prefer the writer where many are written. Returns the new revision. */
   put(doc: Doc, options?: CallOptions): Promise<string>
   /** `_bulk_docs`, from documents already in JSON: one that has no JSON must not take the others with it. */
@@ -73,6 +77,21 @@ export function createDatabase(couch: Couch, name: string): Database {
     },
     async getMany(ids, options) {
       const request = { method: 'POST', path: '_all_docs', query: { include_docs: true }, body: { keys: ids } } as const
+      const { rows } = await call<ViewResult>(request, options)
+      return rows.flatMap((row) => (row.doc ? [row.doc] : []))
+    },
+    async withPrefix(prefix, options) {
+      const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true } // nano makes JSON of it
+      const { rows } = await call<ViewResult>({ path: '_all_docs', query }, options)
+      return rows.flatMap((row) => (row.doc ? [row.doc] : []))
+    },
+    async locals(ids, options) {
+      const request = {
+        method: 'POST',
+        path: '_local_docs',
+        query: { include_docs: true },
+        body: { keys: ids },
+      } as const
       const { rows } = await call<ViewResult>(request, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
     },

@@ -1,0 +1,51 @@
+import type { Doc } from './documents.ts'
+import type { Database } from './database.ts'
+import { CouchError } from './errors.ts'
+
+/** A `_local` document of which there is one writer: it causes no change row, has no history, is not replicated. */
+export interface LocalDoc {
+  /** Undefined if it is not there. Throws `CouchError`. */
+  read(signal: AbortSignal): Promise<Doc | undefined>
+  /** Throws `CouchError`. */
+  write(fields: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void>
+}
+
+/** @param id with its `_local/` */
+export function createLocalDoc(database: Database, id: string): LocalDoc {
+  let rev: string | undefined
+
+  async function read(signal: AbortSignal): Promise<Doc | undefined> {
+    const stored = await database.find(id, {}, { signal })
+    rev = stored?._rev
+    return stored
+  }
+
+  return {
+    read,
+    async write(fields, signal) {
+      if (rev === undefined) await read(signal) // PouchDB asks for the revision, CouchDB does not mind
+      try {
+        rev = await database.put({ ...fields, _id: id, ...(rev !== undefined && { _rev: rev }) }, { signal })
+      } catch (thrown) {
+        rev = undefined
+        throw thrown
+      }
+    },
+  }
+}
+
+/** Several `_local` documents, as far as they are there. Throws `CouchError`. */
+export async function readLocalDocs(
+  database: Database,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Doc>> {
+  if (ids.length === 0) return new Map()
+  try {
+    return new Map((await database.locals(ids, { signal })).map((doc) => [doc._id, doc]))
+  } catch (thrown) {
+    if (!(thrown instanceof CouchError) || thrown.retry !== 'never') throw thrown
+    const docs = await Promise.all(ids.map((id) => database.find(id, {}, { signal }))) // PouchDB cannot list them
+    return new Map(docs.flatMap((doc) => (doc ? [[doc._id, doc]] : [])))
+  }
+}

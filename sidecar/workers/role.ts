@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import { isoTime, type Clock } from '../core/clock.ts'
+import { Stillness } from '../core/stillness.ts'
+import type { Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { CouchError, isCouchError } from '../couch/errors.ts'
+import { createLocalDoc, readLocalDocs, type LocalDoc } from '../couch/local.ts'
+import { beatId, memberDoc, memberFrom, memberId, rolePrefix, sameOptions, type Member } from './documents.ts'
+
+export interface RoleOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** Who does something, as one reading of the database found it. */
+export interface Membership {
+  readonly role: string
+  /** Changes exactly when the membership does; the same for everybody who sees the same. */
+  readonly version: string
+  /** By their ids, in order. */
+  readonly members: readonly Member[]
+}
+
+/** Between two looks of somebody who only watches. */
+const WATCH_MS = 5000
+
+/**
+ * What this process has to do with one role: gives the signs of life of its own members, looks at who is there, removes
+ * who is dead. All of it in rounds, each of which finds out what is to be done from what it reads.
+ */
+export class Role {
+  readonly name: string
+  readonly own = new Map<string, Member>()
+  membership: Membership | undefined
+  readonly #options: RoleOptions
+  readonly #stillness: Stillness
+  readonly #locals = new Map<string, LocalDoc>()
+  #beats = 0
+  /** When all could be read; long ago if it could not be the last time. */
+  #lookedAt = -Infinity
+
+  constructor(name: string, options: RoleOptions) {
+    this.name = name
+    this.#options = options
+    this.#stillness = new Stillness(() => options.clock.ticks())
+  }
+
+  /** How long until the next round: a third of the shortest timeout that there is, or less. Milliseconds. */
+  pauseMs(): number {
+    const all = [...this.own.values(), ...(this.membership?.members ?? [])]
+    return Math.min(...all.map(({ timeoutMs }) => timeoutMs / 3), WATCH_MS) * (0.8 + 0.2 * this.#options.random())
+  }
+
+  /** Looks and does what is needed. True if the membership has changed. Throws `CouchError`. */
+  async round(signal: AbortSignal): Promise<boolean> {
+    try {
+      return await this.#round(signal)
+    } catch (thrown) {
+      this.#lookedAt = -Infinity
+      throw thrown
+    }
+  }
+
+  async #round(signal: AbortSignal): Promise<boolean> {
+    for (const id of this.own.keys()) await this.#beat(id, signal)
+    const found = new Map((await this.#read(signal)).map((doc) => [doc._id, doc]))
+    for (const member of this.own.values()) await this.#ensure(member, found, signal)
+    await this.#removeTheDead(found, signal)
+    const membership = membershipOf(this.name, [...found.values()])
+    const changed = membership.version !== this.membership?.version
+    if (changed) this.membership = membership
+    return changed
+  }
+
+  /** Takes a member of ours out at once. Throws `CouchError`. */
+  async leave(id: string, signal: AbortSignal): Promise<void> {
+    const { database } = this.#options
+    const doc = await database.find(memberId(this.name, id), {}, { signal })
+    if (doc) await this.#remove(doc, signal)
+  }
+
+  async #beat(id: string, signal: AbortSignal): Promise<void> {
+    const { database, clock } = this.#options
+    const known = this.#locals.get(id)
+    const local = known ?? createLocalDoc(database, beatId(memberId(this.name, id)))
+    this.#locals.set(id, local)
+    await local.write({ beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
+  }
+
+  #read(signal: AbortSignal): Promise<StoredDoc[]> {
+    return this.#options.database.withPrefix(rolePrefix(this.name), { signal })
+  }
+
+  async #ensure(member: Member, found: Map<string, StoredDoc>, signal: AbortSignal): Promise<void> {
+    const doc = memberDoc(this.name, member)
+    const there = found.get(doc._id)
+    if (there && sameOptions(memberFrom(there), member)) return
+    try {
+      const _rev = await this.#options.database.put({ ...doc, ...(there && { _rev: there._rev }) }, { signal })
+      found.set(doc._id, { ...doc, _rev })
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'conflict')) throw thrown // removed or written in this moment: the next round sees it
+    }
+  }
+
+  async #removeTheDead(found: Map<string, StoredDoc>, signal: AbortSignal): Promise<void> {
+    const { database, clock, log } = this.#options
+    const others = [...found.values()].filter((doc) => !this.own.has(memberFrom(doc).id))
+    const beats = await readLocalDocs(
+      database,
+      others.map(({ _id }) => beatId(_id)),
+      signal,
+    )
+    const unseenMs = clock.ticks() - this.#lookedAt
+    this.#lookedAt = clock.ticks()
+    for (const doc of others) {
+      const member = memberFrom(doc)
+      const mark = `${doc._rev} ${JSON.stringify(beats.get(beatId(doc._id)))}`
+      if (unseenMs > member.timeoutMs / 2) this.#stillness.forget(doc._id) // CouchDB was away, and for the others too
+      if (this.#stillness.remaining(doc._id, mark, member.timeoutMs) > 0) continue
+      if (await this.#remove(doc, signal)) log.warn({ role: this.name, worker: member.id }, 'a worker is dead; removed')
+      this.#stillness.forget(doc._id)
+      found.delete(doc._id)
+    }
+  }
+
+  /** False if it has changed since: it lives, or somebody else has removed it. */
+  async #remove(doc: StoredDoc, signal: AbortSignal): Promise<boolean> {
+    const { database } = this.#options
+    try {
+      await database.remove(doc._id, doc._rev, { signal })
+    } catch (thrown) {
+      if (isCouchError(thrown, 'conflict') || isCouchError(thrown, 'not_found')) return false
+      throw thrown
+    }
+    await database.remove(beatId(doc._id), '0-1', { signal }).catch((thrown: unknown) => {
+      if (!(thrown instanceof CouchError)) throw thrown // a sign of life without a member says nothing
+    })
+    return true
+  }
+}
+
+function membershipOf(role: string, docs: readonly StoredDoc[]): Membership {
+  const sorted = [...docs].sort((a, b) => (a._id < b._id ? -1 : 1))
+  const hash = createHash('sha256').update(sorted.map(({ _id, _rev }) => `${_id} ${_rev}\n`).join(''))
+  return { role, version: hash.digest('base64url').slice(0, 16), members: sorted.map(memberFrom) }
+}

@@ -1,0 +1,165 @@
+import pino from 'pino'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
+
+const quick = { timeoutMs: 1000 }
+
+function start(database: Database): Registry {
+  const log = pino({ level: 'silent' })
+  const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
+  onTestFinished(() => registry.close())
+  return registry
+}
+
+const idsIn = (registry: Registry, role = 'mill') => registry.members(role)?.members.map(({ id }) => id)
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+test('whoever registers is seen by all, with what it tells of itself, until it unregisters', async () => {
+  const db = await freshDb('workers')
+  const [one, two] = [start(db), start(db)]
+  const ref = one.register('mill', 'miller: 1', { ...quick, grain: 'rye' })
+  two.register('mill', 'b', quick)
+  await eventually(() => {
+    for (const registry of [one, two]) expect(idsIn(registry)).toEqual(['b', 'miller: 1'])
+  })
+  expect(two.members('mill')!.members[1]).toMatchObject({ options: { grain: 'rye' }, timeoutMs: 1000 })
+  expect(one.members('mill')!.version).toBe(two.members('mill')!.version)
+  expect((await db.withPrefix('worker:')).map(({ role, worker, options }) => [role, worker, options])).toEqual([
+    ['mill', 'b', {}],
+    ['mill', 'miller: 1', { grain: 'rye' }],
+  ])
+  await one.unregister(ref)
+  expect(await db.withPrefix('worker:')).toHaveLength(1)
+  await eventually(() => expect(idsIn(two)).toEqual(['b']))
+})
+
+test('the same id again is the same ref, and changes what it tells; roles are apart', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  const ref = registry.register('mill', 'a', quick)
+  registry.register('bakery', 'a', quick)
+  await eventually(() => expect(idsIn(registry, 'bakery')).toEqual(['a']))
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  const { version } = registry.members('mill')!
+  expect(registry.register('mill', 'a', { ...quick, grain: 'rye' })).toBe(ref)
+  await eventually(() => expect(registry.members('mill')!.members[0]!.options).toEqual({ grain: 'rye' }))
+  expect(registry.members('mill')!.version).not.toBe(version)
+  await registry.unregister(ref)
+  await registry.unregister(ref)
+  expect(registry.members('mill')).toBeUndefined()
+  expect(idsIn(registry, 'bakery')).toEqual(['a'])
+})
+
+test('signs of life are no revisions and no rows in the feed, and change no version', async () => {
+  const db = await freshDb('workers')
+  const [one, two] = [start(db), start(db)]
+  one.register('mill', 'a', quick)
+  two.register('mill', 'b', quick)
+  await eventually(() => {
+    for (const registry of [one, two]) expect(idsIn(registry)).toEqual(['a', 'b'])
+  })
+  const versions = vi.fn()
+  one.subscribe('mill', ({ version }) => void versions(version))
+  const before = await db.withPrefix('worker:')
+  const beat = await db.get('_local/worker:mill:a')
+  await sleep(1500)
+  expect(await db.withPrefix('worker:')).toEqual(before)
+  expect((await db.get('_local/worker:mill:a')).beat).toBeGreaterThan(beat.beat as number)
+  expect(versions).toHaveBeenCalledOnce()
+})
+
+test('the dead are removed by whoever notices; who lives comes back', async () => {
+  const db = await freshDb('workers')
+  const proxy = await startFaultyProxy()
+  const cutOff = start(createTestCouch({ url: proxy.url }).db(db.name))
+  const watcher = start(db)
+  cutOff.register('mill', 'cut off', quick)
+  watcher.register('mill', 'b', quick)
+  await eventually(() => expect(idsIn(watcher)).toEqual(['b', 'cut off']))
+  const { version } = watcher.members('mill')!
+  await proxy.down()
+  await eventually(() => expect(idsIn(watcher)).toEqual(['b']))
+  expect(await db.find('_local/worker:mill:cut off')).toBeUndefined()
+  await proxy.up()
+  await eventually(() => expect(idsIn(watcher)).toEqual(['b', 'cut off']))
+  expect(watcher.members('mill')!.version, 'it was away').not.toBe(version)
+})
+
+test('a CouchDB that was away kills nobody', async () => {
+  const db = await freshDb('workers')
+  const proxy = await startFaultyProxy()
+  const through = createTestCouch({ url: proxy.url }).db(db.name)
+  const registries = [start(through), start(through), start(through)]
+  registries.forEach((registry, i) => registry.register('mill', `w${i}`, quick))
+  await eventually(() => {
+    for (const registry of registries) expect(idsIn(registry)).toHaveLength(3)
+  })
+  const before = await db.withPrefix('worker:')
+  await proxy.down()
+  await sleep(2000) // twice the timeout
+  await proxy.up()
+  await sleep(1500)
+  expect(await db.withPrefix('worker:')).toEqual(before)
+})
+
+test('a subscriber is called at once, once for each version, and not after its end; one that throws harms nobody', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  const throwing = vi.fn(() => {
+    throw new Error('not me')
+  })
+  const [early, late, aborted] = [vi.fn(), vi.fn(), vi.fn()]
+  const leaving = new AbortController()
+  const endThrowing = registry.subscribe('mill', throwing)
+  registry.subscribe('mill', ({ members, ref }) => void early([ref.role, members.map(({ id }) => id)]))
+  registry.subscribe('mill', aborted, leaving.signal)
+  await eventually(() => expect(early).toHaveBeenCalledWith(['mill', []]))
+  leaving.abort(new Error('the test says so'))
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(early).toHaveBeenLastCalledWith(['mill', ['a']]), { within: 8000 })
+  expect(throwing.mock.calls.length).toBe(early.mock.calls.length)
+  endThrowing()
+  registry.subscribe('mill', late)
+  expect(late).toHaveBeenCalledOnce()
+  registry.register('mill', 'b', quick)
+  await eventually(() => expect(early).toHaveBeenLastCalledWith(['mill', ['a', 'b']]))
+  expect(late).toHaveBeenCalledTimes(2)
+  expect(aborted).toHaveBeenCalledOnce()
+  expect(throwing.mock.calls.length).toBeLessThan(early.mock.calls.length)
+})
+
+test('any program may be a worker, whatever it writes of itself', async () => {
+  const db = await freshDb('workers')
+  await db.put({ _id: 'worker:mill:plain' })
+  await db.put({ _id: 'worker:mill:%', type: 'worker', worker: 3, options: 'none', timeout_ms: -1 })
+  await db.put({ _id: 'worker:mill:z', worker: 'z', timeout_ms: 1000, options: { stones: 2 } })
+  const registry = start(db)
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['%', 'a', 'plain', 'z']))
+  expect(registry.members('mill')!.members[0]).toMatchObject({ options: {}, timeoutMs: 15_000 })
+  for (let beat = 0; beat < 8; beat++) {
+    await sleep(250)
+    const rev = (await db.find('_local/worker:mill:z'))?._rev
+    await db.put({ _id: '_local/worker:mill:z', beat, ...(rev !== undefined && { _rev: rev }) })
+  }
+  expect(idsIn(registry), 'it gives signs of life').toContain('z')
+  await eventually(() => expect(idsIn(registry)).not.toContain('z'))
+})
+
+test('the end of a registry takes out its workers, and so does the signal of one', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  const leaving = new AbortController()
+  registry.register('mill', 'a', quick, leaving.signal)
+  registry.register('mill', 'b', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a', 'b']))
+  leaving.abort(new Error('done'))
+  await eventually(async () => expect(await db.withPrefix('worker:')).toHaveLength(1))
+  await registry.close()
+  expect(await db.withPrefix('worker:')).toEqual([])
+})
