@@ -10,11 +10,11 @@
  * An expression that evaluates to a function. SpiderMonkey parses it with esprima and rewrites it, QuickJS and PouchDB
  * evaluate it as it is; on CouchDB the bundle runs once, not once for each document. Strict, because modules are.
  */
-import { parse, type Node, type Position, type Program } from 'acorn'
+import { parse, type Position, type Program } from 'acorn'
 import { transformSync } from 'esbuild'
-import { analyze } from 'periscopic'
 import type { Bundle, Target } from './bundle.ts'
 import { DeployError, refuseBroken } from './errors.ts'
+import { freeNames } from './free-names.ts'
 import { isAvailable, missingFault } from './names.ts'
 import { syntaxFaults } from './syntax.ts'
 
@@ -69,9 +69,7 @@ function defaultExportOf(program: Program, { code, file }: Bundle): { start: num
 
 const textOf = (name: { type: string; name?: string; value?: unknown }): string => name.name ?? String(name.value)
 
-function nameFaults(program: Program, bundle: Bundle): string[] {
-  const { globals } = analyze(program as unknown as Parameters<typeof analyze>[0])
-  return [...globals]
-    .filter(([name]) => !isAvailable(name))
-    .map(([name, node]) => missingFault(bundle.placeOf((node as unknown as Node).loc?.start), name))
-}
+const nameFaults = (program: Program, bundle: Bundle): string[] =>
+  freeNames(program)
+    .filter(({ name }) => !isAvailable(name))
+    .map(({ name, node, guarded }) => missingFault(bundle.placeOf(node.loc?.start), name, guarded))
