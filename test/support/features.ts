@@ -25,6 +25,8 @@ const lackingInEmbedded = {
   'refusals by status': 'a stranger gets 403; pouchdb-server gives 401, and 201 with refused rows to _bulk_docs',
   'slash in database names': 'a database may be called a/b; in pouchdb-server it becomes ab',
   'size limit': 'documents over 8 MB are refused; pouchdb-server takes up to 4 GB',
+  'whole requests':
+    'a filter or validate_doc_update sees all of the request and of the user; pouchdb-server leaves out userCtx.db, for one',
 } as const
 
 /** What a machine may lack, with the way to find out. */
