@@ -14,6 +14,7 @@ import { finished } from 'node:stream/promises'
 import { transform } from 'esbuild'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
+import { withEsbuild } from '../core/esbuild.ts'
 import { loadOptional } from './optional.ts'
 
 export interface PouchdbServerOptions {
@@ -101,6 +102,7 @@ function configFrom({ port, password }: PouchdbServerOptions) {
 /** Node 20 runs no TypeScript, and this may run from source. Takes the compiled guard as well. */
 async function compileGuard(): Promise<string> {
   const source = new URL(import.meta.url.endsWith('.ts') ? './pouchdb-guard.ts' : './pouchdb-guard.js', import.meta.url)
-  const { code } = await transform(await readFile(source, 'utf8'), { loader: 'ts', format: 'esm', target: 'node20' })
+  const text = await readFile(source, 'utf8')
+  const { code } = await withEsbuild(() => transform(text, { loader: 'ts', format: 'esm', target: 'node20' }))
   return code
 }

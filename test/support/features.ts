@@ -1,6 +1,7 @@
 import { inject, TestRunner } from 'vitest'
 import { findChromium } from './browser.ts'
 import { findCouchBinary } from './couchdb-binary.ts'
+import { findProcessTable } from './processes.ts'
 
 /**
  * What the embedded server lacks, as far as a test needs it; `test/embedded/differences.test.ts` holds it to that. Each
@@ -33,6 +34,7 @@ const lackingInEmbedded = {
 const lackingHere = {
   browser: { find: findChromium, reason: 'no Chromium here: install it, or set CHROMIUM_BIN' },
   'private server': { find: findCouchBinary, reason: 'no CouchDB binary here: install it, or set COUCHDB_BIN' },
+  'process table': { find: findProcessTable, reason: 'no /proc here: the processes of others cannot be looked at' },
 } as const
 
 export type Feature = keyof typeof lackingInEmbedded | keyof typeof lackingHere
