@@ -37,7 +37,7 @@ const downOnly = layers.flatMap((layer, depth) => {
 })
 
 export default tseslint.config(
-  { ignores: ['dist/**', 'node_modules/**', 'eslint.config.js'] },
+  { ignores: ['dist/**', 'node_modules/**', '*.js'] },
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },

@@ -20,6 +20,7 @@ const isTTY = process.stdout.isTTY
 const terminal = {
   env: process.env,
   print: (text: string) => console.log(text),
+  note: (text: string) => console.error(text),
   isTTY,
   createLog: (level: string) => pino({ level, ...(isTTY && { transport: { target: 'pino-pretty' } }) }),
   signal: stopping.signal,

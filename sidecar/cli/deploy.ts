@@ -16,6 +16,7 @@ export interface DeployFlags {
   readonly ddocs?: string
   readonly database?: string
   readonly target?: string
+  readonly removeMachines?: boolean
 }
 
 /** The sidecar's own design documents into the followed databases, or a folder of the user's into one. */
@@ -30,8 +31,9 @@ export async function deploy(terminal: Terminal, config: Config, flags: DeployFl
       flags.ddocs !== undefined
         ? [{ database: flags.database!, folder: flags.ddocs, machines: undefined }]
         : await ownDeployments(couch, config, handlers, terminal.signal)
-    const { dryRun } = flags
-    const options = { couch, deployments, dryRun, createDatabases: flags.ddocs === undefined, target }
+    const { dryRun, removeMachines } = flags
+    const createDatabases = flags.ddocs === undefined
+    const options = { couch, deployments, dryRun, removeMachines, createDatabases, target }
     terminal.print(formatReport(await deployDdocs({ ...options, signal: terminal.signal })))
   })
 }

@@ -1,8 +1,12 @@
+import type { Machines } from '../../ddocs/machine.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
+import { listMismatches } from '../deploy/list-mismatches.ts'
 import { explain } from '../docstate/explain.ts'
+import { DDOC } from '../docstate/pages.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
+import { isServed } from '../roster.ts'
 import { createTables } from '../tables.ts'
 import { withCouch } from './connect.ts'
 import type { Terminal } from './terminal.ts'
@@ -20,6 +24,16 @@ export async function explainOne(terminal: Terminal, config: Config, db: string,
       publicUrl: '',
     })
     const table = db === config.controlDb ? tables.control : tables.docstate
-    for (const line of await explain(couch.db(db), table, systemClock, id)) terminal.print(line)
+    const database = couch.db(db)
+    const { signal } = terminal
+    const ddoc = await database.find(`_design/${DDOC}`, {}, { signal })
+    const lines = await explain({
+      ...{ database, table, id, signal, clock: systemClock },
+      served: isServed(db, [config.controlDb, ...config.databases]),
+      guarded: (ddoc?.machines ?? {}) as Machines,
+      // Where there is no design document yet, the start brings it, with the machines of these handlers.
+      faultsOf: (registration) => (ddoc ? listMismatches(ddoc, [registration], table.machines) : []),
+    })
+    for (const line of lines) terminal.print(line)
   })
 }

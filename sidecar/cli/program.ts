@@ -27,6 +27,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .option('--dry-run', 'only show what would change')
     .option('--ddocs <folder>', 'a folder of your own design documents, for --database')
     .option('--database <name>', 'the database that gets them')
+    .option('--remove-machines', 'take out machines that no handlers declare any more, and their guard')
     .option('--target <dialect>', 'es2017, or es5 for SpiderMonkey 1.8.5 (default: what the server needs)')
     .action((options: Parameters<typeof deploy>[2], command: Command) =>
       deploy(terminal, readConfig(command, terminal.env), options),

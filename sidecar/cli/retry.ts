@@ -1,8 +1,11 @@
 import type { Config } from '../config.ts'
 import { ConfigError, SidecarError } from '../core/errors.ts'
+import type { Couch } from '../couch/client.ts'
 import { retryAll, retryDocument, type Retried } from '../docstate/retry.ts'
+import { countStates } from '../docstate/status.ts'
 import { withCouch } from './connect.ts'
 import type { Terminal } from './terminal.ts'
+import { whileBuilding } from './while-building.ts'
 
 export interface RetryFlags {
   readonly all?: boolean
@@ -18,19 +21,27 @@ export async function retry(
 ): Promise<void> {
   if ((id === undefined) === !all) throw new ConfigError(['retry: expected either a document id or --all'])
   await withCouch(config, async (couch) => {
-    const database = couch.db(db)
-    if (id !== undefined) {
-      const retried = await retryDocument(database, id)
-      if (retried.kind !== 'retried') throw new SidecarError(retried.kind, inWords(retried))
-      return terminal.print(inWords(retried))
-    }
-    let count = 0
-    for await (const retried of retryAll(database, type)) {
-      terminal.print(inWords(retried))
-      count += 1
-    }
-    terminal.print(`${count} brought back`)
+    if (id === undefined) return everything(terminal, couch, db, type)
+    const retried = await retryDocument(couch.db(db), id, terminal.signal)
+    if (retried.kind !== 'retried') throw new SidecarError(retried.kind, inWords(retried))
+    terminal.print(inWords(retried))
   })
+}
+
+async function everything(terminal: Terminal, couch: Couch, db: string, type: string | undefined): Promise<void> {
+  const { signal } = terminal
+  const database = couch.db(db)
+  const states = await whileBuilding(countStates(database, signal), { couch, database: db, terminal })
+  const counts = states.filter((count) => type === undefined || count.type === type)
+  const count = { retried: 0, changed: 0 }
+  for await (const retried of retryAll({ database, counts, signal })) {
+    terminal.print(inWords(retried))
+    count[retried.kind === 'retried' ? 'retried' : 'changed'] += 1
+  }
+  terminal.print(`${count.retried} brought back`)
+  if (count.changed > 0) {
+    throw new SidecarError('changed', `${count.changed} changed meanwhile: another run looks at what they are now`)
+  }
 }
 
 function inWords(retried: Retried): string {
@@ -41,5 +52,7 @@ function inWords(retried: Retried): string {
       return `there is no document ${retried.id}`
     case 'nothing-to-retry':
       return `${retried.id} is in state ${String(retried.state)}: it neither failed nor waits`
+    case 'changed':
+      return `${retried.id} changed meanwhile, and is left as it is now`
   }
 }

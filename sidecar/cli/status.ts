@@ -4,17 +4,20 @@ import { countStates, type StateCount } from '../docstate/status.ts'
 import { resolveDatabases } from '../roster.ts'
 import { withCouch } from './connect.ts'
 import type { Terminal } from './terminal.ts'
+import { whileBuilding } from './while-building.ts'
 
 /** How many documents of each type are in which state, and how they stand there. */
 export async function status(terminal: Terminal, config: Config): Promise<void> {
+  const { signal } = terminal
   await withCouch(config, async (couch) => {
-    const names = await resolveDatabases(couch, [config.controlDb, ...config.databases], terminal.signal)
-    for (const name of names) {
+    const names = await resolveDatabases(couch, [config.controlDb, ...config.databases], signal)
+    for (const database of names) {
       try {
-        terminal.print(table(name, await countStates(couch.db(name))))
+        const counting = countStates(couch.db(database), signal)
+        terminal.print(table(database, await whileBuilding(counting, { couch, database, terminal })))
       } catch (thrown) {
         if (!isCouchError(thrown, 'not_found')) throw thrown
-        terminal.print(`${name}\n  not deployed yet: run "couchdb-sidecar deploy", or start the sidecar`)
+        terminal.print(`${database}\n  not deployed yet: run "couchdb-sidecar deploy", or start the sidecar`)
       }
     }
   })

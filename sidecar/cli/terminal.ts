@@ -5,6 +5,8 @@ import type { Config } from '../config.ts'
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv
   readonly print: (text: string) => void
+  /** What a person wants to know while waiting, beside the answer. */
+  readonly note: (text: string) => void
   readonly isTTY: boolean
   readonly createLog: (level: Config['logLevel']) => Logger
   /** Aborts at the first signal to stop. */

@@ -10,13 +10,10 @@ export interface CallOptions {
 export interface ViewQuery {
   readonly startkey?: unknown
   readonly endkey?: unknown
-  readonly keys?: readonly unknown[]
   readonly startkey_docid?: string
   readonly limit?: number
   readonly reduce?: boolean
   readonly group_level?: number
-  readonly include_docs?: boolean
-  readonly update?: 'true' | 'false' | 'lazy'
 }
 
 /** One database. Every method throws `CouchError`, or the signal's reason. */
@@ -115,10 +112,9 @@ export function createDatabase(couch: Couch, name: string): Database {
     async remove(id, rev, options) {
       await call({ method: 'DELETE', path: docPath(id), query: { rev } }, options)
     },
-    view(ddoc, view, { keys, ...query } = {}, options) {
+    view(ddoc, view, query = {}, options) {
       const path = `_design/${encodeURIComponent(ddoc)}/_view/${encodeURIComponent(view)}`
-      const request = { path, query: query as Record<string, string | number | boolean> }
-      return call<ViewResult>(keys ? { ...request, method: 'POST', body: { keys } } : request, options)
+      return call<ViewResult>({ path, query: query as Record<string, string | number | boolean> }, options)
     },
     changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
   }

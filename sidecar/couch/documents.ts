@@ -23,8 +23,6 @@ export type Seq = { readonly [opaque]: 'seq' }
 
 /** The beginning of every feed. */
 export const SEQ_ZERO = '0' as unknown as Seq
-/** The end of the feed as it is when the request arrives. */
-export const SEQ_NOW = 'now' as unknown as Seq
 
 /** The text of a sequence, for a request or for storing it; PouchDB's are numbers. */
 export const seqText = (seq: Seq): string => `${seq as unknown as string}`

@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Position } from 'acorn'
-import { build, stop, type BuildFailure, type BuildOptions, type Message } from 'esbuild'
+import { build, type BuildFailure, type BuildOptions, type Message } from 'esbuild'
 import { DeployError, refuseBroken } from './errors.ts'
 
 /** `es2017`: SpiderMonkey 60 and later, QuickJS, PouchDB. `es5`: SpiderMonkey 1.8.5. */
@@ -31,8 +31,8 @@ export interface Bundle {
 }
 
 /**
- * Bundles each module by itself, all in one run of esbuild that leaves no process behind. Throws `DeployError` with
- * every error at its place. Warnings are errors too: they tell of syntax that the target lacks, or of a mistake.
+ * Bundles each module by itself, all in one run of esbuild: within `withEsbuild`. Throws `DeployError` with every error
+ * at its place. Warnings are errors too: they tell of syntax that the target lacks, or of a mistake.
  */
 export async function bundleModules(files: readonly string[], target: Target): Promise<Bundle[]> {
   if (files.length === 0) return []
@@ -72,19 +72,12 @@ const optionsFor = (files: readonly string[], target: Target) =>
     logLevel: 'silent',
   }) satisfies BuildOptions
 
-let running = 0
-
-/** esbuild keeps a process for the next build, which here may be days away: the last one out ends it. */
 async function run(options: ReturnType<typeof optionsFor>) {
-  running += 1
   try {
     return await build(options)
   } catch (thrown) {
     if (!isBuildFailure(thrown)) throw thrown
     throw new DeployError('ddocs_broken', thrown.errors.map(faultOf), { cause: thrown })
-  } finally {
-    running -= 1
-    if (running === 0) await stop()
   }
 }
 

@@ -6,6 +6,7 @@ import { assemble, type Content } from './assemble.ts'
 import type { Target } from './bundle.ts'
 import { refuseBroken } from './errors.ts'
 import { evaluateModules, isFunction, type Evaluated } from './evaluate.ts'
+import { finishDdoc } from './keep-machines.ts'
 import { fieldPath, readLayout, type DdocSources } from './layout.ts'
 import { allSamples, samplesFrom } from './samples.ts'
 import { createSandbox } from './sandbox.ts'
@@ -25,12 +26,19 @@ export interface CompileOptions {
 }
 
 /**
- * Makes the design documents of a folder: each module bundled and brought into the form that all engines take, tried
- * on samples, assembled in the couchapp layout. Without `_rev`.
+ * The design documents of a folder as a database gets them that has none. Without `_rev`.
  *
  * @throws DeployError `ddocs_broken` with all faults that were found
  */
-export async function compileDdocs({ folder, machines, target = 'es2017' }: CompileOptions): Promise<Doc[]> {
+export const compileDdocs = async (options: CompileOptions): Promise<Doc[]> =>
+  (await compileFolder(options)).map((compiled) => finishDdoc(compiled, undefined).ddoc)
+
+/**
+ * Makes the design documents of a folder: each module bundled and brought into the form that all engines take, tried
+ * on samples, assembled in the couchapp layout. `finishDdoc` makes of them what one database gets. Throws as
+ * `compileDdocs`.
+ */
+export async function compileFolder({ folder, machines, target = 'es2017' }: CompileOptions): Promise<Doc[]> {
   const layout = await readLayout(folder)
   refuseBroken(layout.ddocs.flatMap(doubleFaults))
   const sources = layout.ddocs.flatMap(({ sources }) => sources)
@@ -46,7 +54,7 @@ export async function compileDdocs({ folder, machines, target = 'es2017' }: Comp
       name,
       sources.map((source) => contentOf(source, modules.get(source.file))),
     )
-    const ddoc = machines && name === 'docstate' ? withMachines(doc, machines) : doc
+    const ddoc = machines && name === 'docstate' ? { ...doc, machines } : doc
     const functions = sources.flatMap(({ path, file }): TriedFunction[] => {
       const module = modules.get(file)
       return module && isFunction(module) ? [{ path: fieldPath(path), file: module.file, fn: module.value }] : []
@@ -56,12 +64,6 @@ export async function compileDdocs({ folder, machines, target = 'es2017' }: Comp
   }
   refuseBroken(faults)
   return docs
-}
-
-/** Where nothing is declared there is nothing to guard, and CouchDB need not ask a function at every write. */
-function withMachines(doc: Doc, machines: Machines): Doc {
-  const { validate_doc_update: guard, ...rest } = doc
-  return { ...rest, machines, ...(Object.keys(machines).length > 0 && { validate_doc_update: guard }) }
 }
 
 function contentOf({ path, file }: { path: string; file: string }, module: Evaluated | undefined): Content {

@@ -6,14 +6,15 @@
  */
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Couch } from '../couch/client.ts'
-import type { Doc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
 import type { Target } from './bundle.ts'
-import { compileDdocs } from './compile.ts'
+import { compileFolder } from './compile.ts'
 import { detectEngine } from './detect.ts'
 import { DeployError } from './errors.ts'
 import { explainFailure } from './explain-failure.ts'
-import { planDeploy, type Plan } from './plan.ts'
+import { planDeploy, type Plan, type Wanted } from './plan.ts'
 import type { DatabaseReport, DdocResult, DeployReport } from './report.ts'
+import { tellProgress } from './tell-progress.ts'
 import { writeStep } from './write-step.ts'
 
 /** The design documents of one database. */
@@ -30,6 +31,8 @@ export interface DeployOptions {
   readonly deployments: readonly Deployment[]
   /** Only say what would be done. */
   readonly dryRun?: boolean | undefined
+  /** Take out machines that a database declares and its deployment does not; by default they stay. */
+  readonly removeMachines?: boolean | undefined
   /** Make a database that is not there. */
   readonly createDatabases?: boolean | undefined
   /** Default: what the server's engine needs. */
@@ -42,24 +45,30 @@ export interface DeployOptions {
  * nothing has been written.
  */
 export async function deployDdocs(options: DeployOptions): Promise<DeployReport> {
-  const { couch, deployments, dryRun = false, createDatabases = false, signal } = options
+  const { couch, deployments, dryRun = false, createDatabases = false, removeMachines = false, signal } = options
+  const plans: Plan[] = []
   const done: DatabaseReport[] = []
+  let planned = false
   try {
     const engine = await detectEngine(couch, signal)
     const target = options.target ?? engine.target
-    const compiled: { database: string; ddocs: Doc[] }[] = []
+    const wanted: { database: string; ddocs: Wanted[] }[] = []
     for (const deployment of deployments) {
-      compiled.push({ database: deployment.database, ddocs: await compileDdocs({ ...deployment, target }) })
+      const compiled = await compileFolder({ ...deployment, target })
+      const ddocs = compiled.map((compiled) => ({ compiled, removeMachines }))
+      wanted.push({ database: deployment.database, ddocs })
     }
-    const plans: Plan[] = []
-    for (const { database, ddocs } of compiled) {
+    for (const { database, ddocs } of wanted) {
       plans.push(await planDeploy({ database: couch.db(database), ddocs, signal }))
     }
     if (!createDatabases) refuseMissing(plans, couch.url)
-    for (const plan of plans) done.push(dryRun ? foresee(plan) : await carryOut(plan, signal))
+    planned = true
+    if (dryRun) done.push(...plans.map(foresee))
+    else for (const plan of plans) await carryOut(plan, done, signal)
     return { url: couch.url, engine: engine.name, target, databases: done }
   } catch (thrown) {
-    throw explainFailure(thrown, couch.url, done)
+    const midway = planned && (signal?.aborted === true || isCouchError(thrown))
+    throw explainFailure(thrown, couch.url, midway ? await tellProgress(plans, done) : [])
   }
 }
 
@@ -71,15 +80,17 @@ function refuseMissing(plans: readonly Plan[], url: string): void {
 
 function foresee({ database, exists, steps }: Plan): DatabaseReport {
   const ddocs = steps.map((step): DdocResult => {
-    if (step.kind === 'keep') return { kind: 'unchanged', id: step.ddoc._id }
-    return { kind: `would-${step.kind}`, id: step.ddoc._id, changes: step.changes }
+    const result = { id: step.ddoc._id, ...(step.kept.length > 0 && { kept: step.kept }) }
+    if (step.kind === 'keep') return { kind: 'unchanged', ...result }
+    return { kind: `would-${step.kind}`, changes: step.changes, ...result }
   })
   return { database: database.name, result: exists ? 'there' : 'would-create', ddocs }
 }
 
-async function carryOut({ database, exists, steps }: Plan, signal: AbortSignal | undefined): Promise<DatabaseReport> {
+/** `done` knows at any time how far it came. */
+async function carryOut({ database, exists, steps }: Plan, done: DatabaseReport[], signal: AbortSignal | undefined) {
   const created = !exists && (await database.create({ signal }))
   const ddocs: DdocResult[] = []
+  done.push({ database: database.name, result: created ? 'created' : 'there', ddocs })
   for (const step of steps) ddocs.push(await writeStep(database, step, signal))
-  return { database: database.name, result: created ? 'created' : 'there', ddocs }
 }

@@ -10,23 +10,23 @@
  * An expression that evaluates to a function. SpiderMonkey parses it with esprima and rewrites it, QuickJS and PouchDB
  * evaluate it as it is; on CouchDB the bundle runs once, not once for each document. Strict, because modules are.
  */
-import { parse, type Node, type Position, type Program } from 'acorn'
-import { transformSync } from 'esbuild'
-import { analyze } from 'periscopic'
+import { parse, type Position, type Program } from 'acorn'
+import { transform } from 'esbuild'
 import type { Bundle, Target } from './bundle.ts'
 import { DeployError, refuseBroken } from './errors.ts'
+import { freeNames } from './free-names.ts'
 import { isAvailable, missingFault } from './names.ts'
 import { syntaxFaults } from './syntax.ts'
 
-/** The expression for a bundle's default export. Throws `DeployError` for what an engine could not run. */
-export function toExpression(bundle: Bundle, target: Target): string {
+/** The expression for a bundle's default export; within `withEsbuild`. Throws `DeployError` for what no engine runs. */
+export async function toExpression(bundle: Bundle, target: Target): Promise<string> {
   const program = parseModule(bundle)
   const exported = defaultExportOf(program, bundle)
   refuseBroken([...syntaxFaults(program, bundle), ...nameFaults(program, bundle)])
 
   const body = bundle.code.slice(0, exported.start) + bundle.code.slice(exported.end)
   const wrapped = `(function () { "use strict"; ${body}\nreturn ${exported.value} })()`
-  const { code } = transformSync(wrapped, { charset: 'ascii', legalComments: 'none' }) // laid out for people to read
+  const { code } = await transform(wrapped, { charset: 'ascii', legalComments: 'none' }) // laid out for people to read
   const text = code.trim().replace(/;$/, '')
   if (target === 'es5') prove(text, bundle)
   return text
@@ -69,9 +69,7 @@ function defaultExportOf(program: Program, { code, file }: Bundle): { start: num
 
 const textOf = (name: { type: string; name?: string; value?: unknown }): string => name.name ?? String(name.value)
 
-function nameFaults(program: Program, bundle: Bundle): string[] {
-  const { globals } = analyze(program as unknown as Parameters<typeof analyze>[0])
-  return [...globals]
-    .filter(([name]) => !isAvailable(name))
-    .map(([name, node]) => missingFault(bundle.placeOf((node as unknown as Node).loc?.start), name))
-}
+const nameFaults = (program: Program, bundle: Bundle): string[] =>
+  freeNames(program)
+    .filter(({ name }) => !isAvailable(name))
+    .map(({ name, node, guarded }) => missingFault(bundle.placeOf(node.loc?.start), name, guarded))

@@ -6,6 +6,7 @@ export type DeployErrorCode =
   | 'not_admin'
   | 'no_database'
   | 'server_refused' // CouchDB understood and said no
+  | 'stopped' // by its signal, in the middle of writing
 
 /** Why nothing was deployed (or not all of it: then the text says what was). */
 export class DeployError extends SidecarError {

@@ -1,3 +1,4 @@
+import { withEsbuild } from '../core/esbuild.ts'
 import { bundleModules, type Bundle, type Target } from './bundle.ts'
 import { toExpression } from './dialect.ts'
 import { DeployError, refuseBroken } from './errors.ts'
@@ -21,21 +22,22 @@ export async function evaluateModules(
 ): Promise<ReadonlyMap<string, Evaluated>> {
   const evaluated = new Map<string, Evaluated>()
   const faults: string[] = []
-  const bundles = await bundleModules(files, target)
-  bundles.forEach((bundle, index) => {
-    try {
-      evaluated.set(files[index]!, evaluate(bundle, target, sandbox))
-    } catch (thrown) {
-      if (!(thrown instanceof DeployError)) throw thrown
-      faults.push(...thrown.faults)
+  await withEsbuild(async () => {
+    for (const [index, bundle] of (await bundleModules(files, target)).entries()) {
+      try {
+        evaluated.set(files[index]!, await evaluate(bundle, target, sandbox))
+      } catch (thrown) {
+        if (!(thrown instanceof DeployError)) throw thrown
+        faults.push(...thrown.faults)
+      }
     }
   })
   refuseBroken(faults)
   return evaluated
 }
 
-function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Evaluated {
-  const expression = toExpression(bundle, target)
+async function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Promise<Evaluated> {
+  const expression = await toExpression(bundle, target)
   try {
     return { file: bundle.file, expression, value: sandbox.evaluate(expression, bundle.file) }
   } catch (cause) {

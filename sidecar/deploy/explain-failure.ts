@@ -1,15 +1,18 @@
+import { failureOf } from '../core/errors.ts'
 import { isCouchError, type CouchError } from '../couch/errors.ts'
-import type { DatabaseReport } from './report.ts'
 import { DeployError, type DeployErrorCode } from './errors.ts'
 
 /**
- * One message for what CouchDB, or the way to it, did to a deploy: what happened, what to do, and what had been
- * written before. Other errors are given back as they are.
+ * One message for what CouchDB, the way to it, or a signal did to a deploy: what happened, what to do, and how far it
+ * had come (`progress`, of `tellProgress`). Other errors are given back as they are.
  */
-export function explainFailure(thrown: unknown, url: string, done: readonly DatabaseReport[]): unknown {
-  if (!isCouchError(thrown)) return thrown
-  const [code, text] = wordsFor(thrown, url)
-  return new DeployError(code, [text, ...writtenBefore(done)], { cause: thrown })
+export function explainFailure(thrown: unknown, url: string, progress: readonly string[]): unknown {
+  if (isCouchError(thrown)) {
+    const [code, text] = wordsFor(thrown, url)
+    return new DeployError(code, [text, ...progress], { cause: thrown })
+  }
+  if (progress.length === 0) return thrown
+  return new DeployError('stopped', [failureOf(thrown).reason, ...progress], { cause: thrown })
 }
 
 function wordsFor(error: CouchError, url: string): readonly [DeployErrorCode, string] {
@@ -35,11 +38,4 @@ function wordsFor(error: CouchError, url: string): readonly [DeployErrorCode, st
     default:
       return error.code satisfies never
   }
-}
-
-function writtenBefore(done: readonly DatabaseReport[]): string[] {
-  const written = done.flatMap(({ database, ddocs }) =>
-    ddocs.filter(({ kind }) => kind === 'created' || kind === 'updated').map(({ id }) => `${database}/${id}`),
-  )
-  return written.length > 0 ? [`written before that: ${written.join(', ')}; another run does the rest`] : []
 }

@@ -20,16 +20,23 @@ const words: Readonly<Record<DdocResult['kind'], string>> = {
 }
 
 function formatDdoc(result: DdocResult): string[] {
-  const head = `  ${result.id} ${words[result.kind]}`
+  const kept = (result.kept ?? []).map(
+    (type) =>
+      `    = machines.${type} stays: no handlers declare it here (--remove-machines takes it out, and its guard)`,
+  )
+  return [`  ${result.id} ${words[result.kind]}`, ...kept, ...formatChanges(result)]
+}
+
+function formatChanges(result: DdocResult): string[] {
   switch (result.kind) {
     case 'unchanged':
-      return [head]
+      return []
     case 'created':
     case 'would-create':
-      return [head, ...result.changes.map(({ field }) => `    + ${field}`)]
+      return result.changes.map(({ field }) => `    + ${field}`)
     case 'updated':
     case 'would-update':
-      return [head, ...result.changes.flatMap(formatChange)]
+      return result.changes.flatMap(formatChange)
     default:
       return result satisfies never
   }

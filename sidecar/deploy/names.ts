@@ -40,8 +40,9 @@ function sayFor(names: string, advice: string): Record<string, string> {
   return Object.fromEntries(wordsOf(names).map((name) => [name, advice]))
 }
 
-/** The fault of using a name that is not available. */
-export function missingFault(place: string, name: string): string {
+/** The fault of using a name that is not available; `guarded` if `typeof` asks for it somewhere. */
+export function missingFault(place: string, name: string, guarded = false): string {
   const advice = Object.hasOwn(instead, name) ? instead[name] : 'import it, or do without'
-  return `${place}: CouchDB has no ${name} in design documents: ${advice}`
+  const note = guarded ? ' (whether it is used only where typeof has found it is not judged)' : ''
+  return `${place}: CouchDB has no ${name} in design documents: ${advice}${note}`
 }

@@ -1,13 +1,25 @@
-import type { Database } from '../couch/database.ts'
-import type { Doc } from '../couch/documents.ts'
+import type { CallOptions, Database } from '../couch/database.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { compareDdocs, type Change } from './compare.ts'
+import { finishDdoc, type Finished } from './keep-machines.ts'
 
-/** What has to be done for one design document. */
-export type Step =
-  | { readonly kind: 'keep'; readonly ddoc: Doc }
-  | { readonly kind: 'create'; readonly ddoc: Doc; readonly changes: readonly Change[] }
-  | { readonly kind: 'update'; readonly ddoc: Doc; readonly rev: string; readonly changes: readonly Change[] }
+/** A design document on its way into a database. */
+export interface Wanted {
+  /** As it was compiled. */
+  readonly compiled: Doc
+  /** Takes out machines that only the database declares. */
+  readonly removeMachines: boolean
+}
+
+/** What has to be done for one design document. `ddoc` is what the database is to have, `kept` what stays in that. */
+export type Step = Wanted &
+  Finished &
+  (
+    | { readonly kind: 'keep' }
+    | { readonly kind: 'create'; readonly changes: readonly Change[] }
+    | { readonly kind: 'update'; readonly rev: string; readonly changes: readonly Change[] }
+  )
 
 export interface Plan {
   readonly database: Database
@@ -18,7 +30,7 @@ export interface Plan {
 
 export interface PlanOptions {
   readonly database: Database
-  readonly ddocs: readonly Doc[]
+  readonly ddocs: readonly Wanted[]
   readonly signal?: AbortSignal | undefined
 }
 
@@ -26,19 +38,23 @@ export interface PlanOptions {
 export async function planDeploy({ database, ddocs, signal }: PlanOptions): Promise<Plan> {
   const exists = await isThere(database, signal)
   const steps: Step[] = []
-  for (const ddoc of ddocs) steps.push(exists ? await planStep(database, ddoc, signal) : creation(ddoc))
+  for (const wanted of ddocs)
+    steps.push(exists ? await planStep(database, wanted, { signal }) : stepTo(wanted, undefined))
   return { database, exists, steps }
 }
 
 /** Again for one document, when somebody else has written it meanwhile. */
-export async function planStep(database: Database, ddoc: Doc, signal?: AbortSignal): Promise<Step> {
-  const current = await database.find(ddoc._id, { attachments: true }, { signal })
-  if (!current) return creation(ddoc)
-  const changes = compareDdocs(current, ddoc)
-  return changes.length === 0 ? { kind: 'keep', ddoc } : { kind: 'update', ddoc, rev: current._rev, changes }
+export async function planStep(database: Database, wanted: Wanted, options?: CallOptions): Promise<Step> {
+  return stepTo(wanted, await database.find(wanted.compiled._id, { attachments: true }, options))
 }
 
-const creation = (ddoc: Doc): Step => ({ kind: 'create', ddoc, changes: compareDdocs(undefined, ddoc) })
+function stepTo({ compiled, removeMachines }: Wanted, current: StoredDoc | undefined): Step {
+  const finished = finishDdoc(compiled, current, removeMachines)
+  const step = { compiled, removeMachines, ...finished }
+  const changes = compareDdocs(current, finished.ddoc)
+  if (!current) return { ...step, kind: 'create', changes }
+  return changes.length === 0 ? { ...step, kind: 'keep' } : { ...step, kind: 'update', rev: current._rev, changes }
+}
 
 async function isThere(database: Database, signal: AbortSignal | undefined): Promise<boolean> {
   try {

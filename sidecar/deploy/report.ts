@@ -2,13 +2,14 @@ import type { Target } from './bundle.ts'
 import type { Change } from './compare.ts'
 
 /** What became of one design document, or would have in a dry run. */
-export type DdocResult =
-  | { readonly kind: 'unchanged'; readonly id: string }
-  | {
-      readonly kind: 'created' | 'updated' | 'would-create' | 'would-update'
-      readonly id: string
-      readonly changes: readonly Change[]
-    }
+export type DdocResult = {
+  readonly id: string
+  /** Types whose machines only the database declares: they stay, unless asked otherwise. */
+  readonly kept?: readonly string[]
+} & (
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'created' | 'updated' | 'would-create' | 'would-update'; readonly changes: readonly Change[] }
+)
 
 export interface DatabaseReport {
   readonly database: string

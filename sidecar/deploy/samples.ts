@@ -28,5 +28,12 @@ export function allSamples(own: readonly Sample[]): Sample[] {
   ]
 }
 
-/** What only `validate_doc_update` sees. */
+/** As a database holds it: filters see revisions, and so does `validate_doc_update` where something was there before. */
+export const stored = (doc: Doc): Doc => ({ ...doc, _rev: `1-${HASH}`, _revisions: { start: 1, ids: [HASH] } })
+
+const HASH = '967a00dff5e02add41819138abb3284d'
+
+/** Maps never see one. */
 export const tombstone: Sample = { name: 'a deleted document', doc: { _id: 'sample', _deleted: true } }
+
+export const isDesign = ({ doc }: Sample): boolean => doc._id.startsWith('_design/')

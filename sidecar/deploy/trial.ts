@@ -5,7 +5,8 @@
 import { failureOf } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Row, Sandbox } from './sandbox.ts'
-import { tombstone, type Sample } from './samples.ts'
+import { sampleRequests, sampleSecurity, sampleUsers } from './sample-requests.ts'
+import { isDesign, stored, tombstone, type Sample } from './samples.ts'
 
 /** A function, and which field of the document it is. */
 export interface TriedFunction {
@@ -50,18 +51,30 @@ function casesOf(tried: TriedFunction, trial: Trial): Case[] {
   return []
 }
 
-const mapCases = ({ fn }: TriedFunction, { sandbox, samples }: Trial): Case[] =>
-  samples.map(({ name, doc }) => ({ name, run: () => sandbox.call(fn, null, [doc]) }))
+const mapCases = (tried: TriedFunction, trial: Trial): Case[] =>
+  samplesFor(tried, trial).map(({ name, doc }) => ({ name, run: () => trial.sandbox.call(tried.fn, null, [doc]) }))
 
-const filterCases = ({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): Case[] => {
-  const request = { method: 'GET', query: {}, userCtx: users[0] }
-  return samples.map(({ name, doc }) => ({ name, run: () => sandbox.call(fn, ddoc, [doc, request]) }))
+/** Search sees design documents, nouveau does not, and a view only where it asks for them. */
+function samplesFor({ path }: TriedFunction, { ddoc, samples }: Trial): readonly Sample[] {
+  const { include_design: asked } = Object(ddoc.options) as { include_design?: unknown }
+  const seen = path.startsWith('indexes/') || (path.startsWith('views/') && asked === true)
+  return seen ? samples : samples.filter((sample) => !isDesign(sample))
 }
 
+/** On every document, design documents and deleted ones too, asked for in each way by each kind of user. */
+const filterCases = ({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): Case[] =>
+  [...samples, tombstone].flatMap(({ name, doc }) =>
+    sampleRequests.map(({ how, req }) => ({
+      name: `${name}, ${how}`,
+      run: () => sandbox.call(fn, ddoc, [stored(doc), req]),
+    })),
+  )
+
 /** On the rows that the view's own map makes of the samples, and on its own results. */
-function reduceCases({ fn, path }: TriedFunction, { sandbox, samples, functions }: Trial): Case[] {
+function reduceCases({ fn, path }: TriedFunction, trial: Trial): Case[] {
+  const { sandbox, functions } = trial
   const map = functions.find((other) => other.path === path.replace(/reduce$/, 'map'))
-  const rows = samples.flatMap(({ doc }) => (map ? rowsOf(map, doc, sandbox) : []))
+  const rows = map ? samplesFor(map, trial).flatMap(({ doc }) => rowsOf(map, doc, sandbox)) : []
   if (rows.length === 0) return []
   const keys = rows.map(([key], index) => [key, `sample-${index}`])
   const values = rows.map(([, value]) => value)
@@ -80,29 +93,21 @@ function rowsOf({ fn }: TriedFunction, doc: Doc, sandbox: Sandbox): Row[] {
   }
 }
 
-const users = [
-  { db: 'sample', name: 'somebody', roles: ['member'] },
-  { db: 'sample', name: null, roles: [] },
-  { db: 'sample', name: 'admin', roles: ['_admin'] },
-]
-
 /** Each sample as a new document, over itself, and deleted; by each kind of user. */
 function validateCases({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): Case[] {
   const writes = samples
-    .filter(({ doc }) => !doc._id.startsWith('_design/')) // CouchDB does not ask for those
+    .filter((sample) => !isDesign(sample)) // CouchDB does not ask for those
     .flatMap(({ name, doc }) => [
       { name: `${name} (new)`, args: [doc, null] },
-      { name: `${name} (changed)`, args: [doc, { ...doc, _rev: '1-0' }] },
-      {
-        name: `${name} (deleted)`,
-        args: [
-          { ...tombstone.doc, _id: doc._id },
-          { ...doc, _rev: '1-0' },
-        ],
-      },
+      { name: `${name} (changed)`, args: [stored(doc), stored(doc)] },
+      { name: `${name} (deleted)`, args: [stored({ ...tombstone.doc, _id: doc._id }), stored(doc)] },
+      { name: `${name} (written over a deleted one)`, args: [stored(doc), stored({ ...tombstone.doc, _id: doc._id })] },
     ])
-  return [...writes, { name: tombstone.name, args: [tombstone.doc, null] }].flatMap(({ name, args }) =>
-    users.map((user) => ({ name, run: () => orRefuse(() => sandbox.call(fn, ddoc, [...args, user, {}])) })),
+  return [...writes, { name: tombstone.name, args: [stored(tombstone.doc), null] }].flatMap(({ name, args }) =>
+    sampleUsers.map(({ who, userCtx }) => ({
+      name: `${name}, written by ${who}`,
+      run: () => orRefuse(() => sandbox.call(fn, ddoc, [...args, userCtx, sampleSecurity])),
+    })),
   )
 }
 

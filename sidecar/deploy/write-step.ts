@@ -10,14 +10,15 @@ const ROUNDS = 5
 export async function writeStep(database: Database, planned: Step, signal?: AbortSignal): Promise<DdocResult> {
   let step = planned
   for (let round = 1; ; round++) {
-    const { ddoc } = step
-    if (step.kind === 'keep') return { kind: 'unchanged', id: ddoc._id }
+    const { ddoc, kept } = step
+    const result = { id: ddoc._id, ...(kept.length > 0 && { kept }) }
+    if (step.kind === 'keep') return { kind: 'unchanged', ...result }
     try {
       await database.put(step.kind === 'update' ? { ...ddoc, _rev: step.rev } : ddoc, { signal })
-      return { kind: step.kind === 'update' ? 'updated' : 'created', id: ddoc._id, changes: step.changes }
+      return { kind: step.kind === 'update' ? 'updated' : 'created', changes: step.changes, ...result }
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict') || round === ROUNDS) throw thrown
     }
-    step = await planStep(database, ddoc, signal)
+    step = await planStep(database, step, { signal })
   }
 }

@@ -1,31 +1,70 @@
+import type { Machines } from '../../ddocs/machine.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { createAssess, docstateOf, type DispatchTable } from './assess.ts'
+import { machineLines, stateIn } from './explain-machine.ts'
 import { failedTries } from './flight.ts'
+import type { Registration } from './types.ts'
+
+export interface ExplainOptions {
+  readonly database: Database
+  /** What a sidecar with these settings runs there. */
+  readonly table: DispatchTable
+  readonly clock: Clock
+  readonly id: string
+  /** Whether these settings serve the database. */
+  readonly served: boolean
+  /** The machines that guard the database. */
+  readonly guarded: Machines
+  /** Why a sidecar does not start this handler there, as sentences. */
+  readonly faultsOf: (registration: Registration) => readonly string[]
+  readonly signal?: AbortSignal
+}
 
 /**
  * Tells about one document, in sentences for people: which handler takes it, who holds it, what happened, and what
  * happens next and when. Reads the document only; asks no worker.
  */
-export async function explain(database: Database, table: DispatchTable, clock: Clock, id: string): Promise<string[]> {
-  const doc = await database.find(id, { conflicts: true })
+export async function explain(options: ExplainOptions): Promise<string[]> {
+  const { database, table, id, served, signal } = options
+  const doc = await database.find(id, { conflicts: true }, { signal })
   if (!doc) return [`${database.name} has no document ${id}.`]
   const { type, state } = doc
   if (typeof type !== 'string' || typeof state !== 'string') {
     return [`${id} has no type and state that are strings, so no handler can take it.`]
   }
   const handler = table.registrations.find((entry) => entry.type === type && entry.state === state)
-  const timeout = table.machines[type]?.[state]?.timeout
-  const lines = [`${id} is a ${type} in state ${state}, revision ${doc._rev}.`]
-  if (handler) lines.push(`Its handler is ${handler.mode}, and tries up to ${handler.options.attempts} times.`)
-  else
-    lines.push(
-      `No handler takes a ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
-    )
-  lines.push(...happened(doc), ...next(doc, table, clock))
+  const faults = handler ? options.faultsOf(handler) : []
+  const runs = { ...table, registrations: faults.length > 0 ? [] : table.registrations }
+  const lines = [
+    `${id} is a ${type} in state ${state}, revision ${doc._rev}.`,
+    served
+      ? `A sidecar with these settings serves ${database.name}.`
+      : `No sidecar with these settings serves ${database.name} (SIDECAR_DATABASES): what follows is for one that does.`,
+    ...machineLines(type, state, Object.hasOwn(table.machines, type) ? table.machines : options.guarded),
+    ...handlerLines(handler, type, state, options),
+    ...faults.map((fault) => `It is not started: ${fault}.`),
+    ...happened(doc),
+    ...next(doc, runs, options.clock),
+  ]
   if (doc._conflicts) lines.push(`It has conflicting revisions: ${doc._conflicts.join(', ')}.`)
   return lines
+}
+
+function handlerLines(
+  handler: Registration | undefined,
+  type: string,
+  state: string,
+  { table, guarded }: ExplainOptions,
+): string[] {
+  if (handler) return [`Its handler is ${handler.mode}, and tries up to ${handler.options.attempts} times.`]
+  const { timeout } = stateIn(table.machines, type, state) ?? {}
+  const { mode } = stateIn(guarded, type, state) ?? {}
+  return [
+    `No handler takes a ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
+    ...(mode ? [`The database declares one (${mode}): is SIDECAR_HANDLERS here that of the running sidecar?`] : []),
+  ]
 }
 
 function happened(doc: StoredDoc): string[] {

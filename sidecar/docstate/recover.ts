@@ -35,12 +35,14 @@ export function createRecover({ store, laneOf, clock, log }: RecoverOptions): Fl
     const failure = { code: 'lost', reason, at: isoTime(clock.now()) }
     if (attempts >= registration.options.attempts) {
       const outcome = await store(flight, errored(flight, failure, clock.now()))
+      if (outcome.kind === 'stored') log.warn(ids, 'ended in error: its workers were lost too often')
       return outcome.kind === 'refused' ? 'not-taken' : 'settled'
     }
-    log.warn(ids, 'taken over from a lost worker')
     const { claim: _claim, retry_at: _retryAt, ...known } = before ?? { state: registration.state }
     flight.before = { ...known, attempts, failure }
     flight.doc = withDocstate(flight.doc, flight.before)
-    return laneOf(registration).fly(flight)
+    const end = await laneOf(registration).fly(flight)
+    if (end === 'settled') log.warn(ids, 'taken over from a lost worker') // now: others may have won it
+    return end
   }
 }

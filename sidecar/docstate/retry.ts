@@ -1,41 +1,64 @@
 import type { Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
 import { docstateOf } from './assess.ts'
 import { withDocstate } from './documents.ts'
 import { pages } from './pages.ts'
-import { countStates } from './status.ts'
+import type { StateCount } from './status.ts'
 
 export type Retried =
   | { readonly kind: 'retried'; readonly id: string; readonly state: string }
   | { readonly kind: 'not-found'; readonly id: string }
   /** It neither failed nor waits. */
   | { readonly kind: 'nothing-to-retry'; readonly id: string; readonly state: unknown }
+  /** Somebody else wrote it at the same time. */
+  | { readonly kind: 'changed'; readonly id: string }
 
 /**
  * Brings a document that is parked, waits for its next try, or ended in `error`, back to where its handler takes it
  * now. The entry stays the same, and with it `ctx.key`, so that a provider can tell a repetition.
  */
-export async function retryDocument(database: Database, id: string): Promise<Retried> {
-  const doc = await database.find(id)
+export async function retryDocument(database: Database, id: string, signal?: AbortSignal): Promise<Retried> {
+  const doc = await database.find(id, {}, { signal })
   if (!doc) return { kind: 'not-found', id }
   const again = broughtBack(doc)
   if (!again) return { kind: 'nothing-to-retry', id, state: doc.state }
-  await database.put(again)
+  try {
+    await database.put(again, { signal })
+  } catch (thrown) {
+    if (isCouchError(thrown, 'conflict')) return { kind: 'changed', id }
+    throw thrown
+  }
   return { kind: 'retried', id, state: String(again.state) }
 }
 
-/** As `retryDocument` for every document that is parked or ended in `error` by a handler, of one type or of all. */
-export async function* retryAll(database: Database, only?: string): AsyncGenerator<Retried> {
-  for (const { type, state, status } of await countStates(database)) {
-    const stuck = status === 'parked' || state === 'error'
-    if (!stuck || (only !== undefined && type !== only)) continue
+export interface RetryOptions {
+  readonly database: Database
+  /** Of which type, and in which state; `countStates` tells. */
+  readonly counts: readonly StateCount[]
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * As `retryDocument` for every document that is parked or ended in `error` by a handler. What somebody else wrote at
+ * the same time is tried once more at the end.
+ */
+export async function* retryAll({ database, counts, signal }: RetryOptions): AsyncGenerator<Retried> {
+  const changed: string[] = []
+  for (const { type, state, status } of counts) {
+    if (status !== 'parked' && state !== 'error') continue
     const range = { startkey: [type, state, status], endkey: [type, state, status, {}] }
-    for await (const ids of pages(database, range)) {
+    for await (const ids of pages(database, range, signal)) {
       for (const id of ids) {
-        const retried = await retryDocument(database, id)
+        const retried = await retryDocument(database, id, signal)
         if (retried.kind === 'retried') yield retried
+        else if (retried.kind === 'changed') changed.push(id)
       }
     }
+  }
+  for (const id of changed) {
+    const retried = await retryDocument(database, id, signal)
+    yield retried.kind === 'retried' ? retried : { kind: 'changed', id }
   }
 }
 

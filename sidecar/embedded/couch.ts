@@ -7,8 +7,6 @@ export interface EmbeddedCouchOptions {
   readonly log: Logger
   /** Tried first, then the next free one. Default 5984. */
   readonly port?: number
-  /** Where to keep the databases. Default: in memory, gone at the end. */
-  readonly folder?: string
   /** Gives up starting. */
   readonly signal?: AbortSignal
 }
@@ -20,8 +18,8 @@ export interface EmbeddedCouch {
 }
 
 /**
- * The CouchDB for somebody who has none: pouchdb-server in a process of its own, on 127.0.0.1 only. For trying things
- * out and for tests; `docs/quirks.md` says where it differs from CouchDB. Throws `ConfigError` where it is not
+ * The CouchDB for somebody who has none: pouchdb-server in a process of its own, on 127.0.0.1 only, with its databases
+ * in memory. For trying things out and for tests; `docs/quirks.md` says where it differs from CouchDB. Throws `ConfigError` where it is not
  * installed, `SidecarError` where it does not start.
  *
  * @example
@@ -30,10 +28,10 @@ export interface EmbeddedCouch {
  * await couch.close()
  */
 export function startEmbeddedCouch(options: EmbeddedCouchOptions): Promise<EmbeddedCouch> {
-  const { log, folder, signal, port: preferred = 5984 } = options
+  const { log, signal, port: preferred = 5984 } = options
   const password = randomBytes(16).toString('hex')
   return startOnFreePort(preferred, async (port) => {
-    const server = await startPouchdbServer({ port, password, folder, log, signal })
+    const server = await startPouchdbServer({ port, password, log, signal })
     return { url: `http://admin:${password}@127.0.0.1:${port}`, close: () => server.stop() }
   })
 }

@@ -8,20 +8,19 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { finished } from 'node:stream/promises'
 import { transform } from 'esbuild'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
+import { withEsbuild } from '../core/esbuild.ts'
 import { loadOptional } from './optional.ts'
 
 export interface PouchdbServerOptions {
   readonly port: number
   /** Of the one server admin, `admin`. */
   readonly password: string
-  /** Where the databases are kept; in memory without it. */
-  readonly folder?: string | undefined
   readonly log: Logger
   readonly signal?: AbortSignal | undefined
 }
@@ -89,21 +88,21 @@ export async function startPouchdbServer(options: PouchdbServerOptions): Promise
 }
 
 /** A random password needs no key stretching, and pouchdb-server would pay for it on every request. */
-function configFrom({ port, password, folder }: PouchdbServerOptions) {
+function configFrom({ port, password }: PouchdbServerOptions) {
   const salt = randomBytes(16).toString('hex')
   const key = pbkdf2Sync(password, salt, 1, 20, 'sha1').toString('hex')
   return {
     admins: { admin: `-pbkdf2-${key},${salt},1` },
     httpd: { port, bind_address: '127.0.0.1' },
     log: { level: 'none' },
-    pouchdb_server: { in_memory: folder === undefined },
-    ...(folder === undefined ? {} : { couchdb: { database_dir: resolve(folder) } }),
+    pouchdb_server: { in_memory: true },
   }
 }
 
 /** Node 20 runs no TypeScript, and this may run from source. Takes the compiled guard as well. */
 async function compileGuard(): Promise<string> {
   const source = new URL(import.meta.url.endsWith('.ts') ? './pouchdb-guard.ts' : './pouchdb-guard.js', import.meta.url)
-  const { code } = await transform(await readFile(source, 'utf8'), { loader: 'ts', format: 'esm', target: 'node20' })
+  const text = await readFile(source, 'utf8')
+  const { code } = await withEsbuild(() => transform(text, { loader: 'ts', format: 'esm', target: 'node20' }))
   return code
 }

@@ -1,7 +1,7 @@
 /** The program as it is shipped, compiled from the sources as they are now. */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,43 +11,22 @@ import { promisify } from 'node:util'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const program = join(root, 'dist', 'sidecar', 'main.js')
 
-const SOURCES = ['sidecar', 'ddocs', 'tsconfig.json', 'tsconfig.build.json']
 /** Whoever was killed while compiling does not hold up the others for longer. */
 const STALE_MS = 60_000
 
 /**
- * Compiles unless what is there is newer than every source. Test files run side by side in processes of their own: one
- * compiles, the others wait for it.
+ * Compiles unless what is there is newer than every source, as `npm start` does. Test files run side by side in
+ * processes of their own: one compiles, the others wait for it.
  */
 export async function build(): Promise<void> {
-  if (await isFresh()) return
   const release = await lock(join(tmpdir(), `couchdb-sidecar-${createHash('md5').update(root).digest('hex')}`))
   try {
-    if (!(await isFresh())) await compile()
+    await promisify(execFile)(process.execPath, [join(root, 'build-if-stale.js')])
+  } catch (thrown) {
+    throw new Error(`build-if-stale.js: ${(thrown as { stderr?: string }).stderr}`, { cause: thrown })
   } finally {
     await release()
   }
-}
-
-async function compile(): Promise<void> {
-  try {
-    await promisify(execFile)('npm', ['run', 'build'], { cwd: root })
-  } catch (thrown) {
-    throw new Error(`npm run build: ${(thrown as { stdout?: string }).stdout}`, { cause: thrown })
-  }
-}
-
-async function isFresh(): Promise<boolean> {
-  const built = await changedAt(program)
-  const times = await Promise.all(SOURCES.map((source) => newestIn(join(root, source))))
-  return Math.max(...times) < built
-}
-
-async function newestIn(path: string): Promise<number> {
-  if ((await stat(path)).isFile()) return changedAt(path)
-  const entries = await readdir(path, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile())
-  return Math.max(...(await Promise.all(files.map(({ parentPath, name }) => changedAt(join(parentPath, name))))))
 }
 
 /** 0 for a file that is not there. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { root } from './build.ts'
 import { createControl, urlOf } from './control.ts'
 import { runCommand } from './process.ts'
@@ -110,6 +111,21 @@ describe('exit 1', () => {
       expect({ id, code }).toEqual({ id, code: 1 })
       expect(stderr).toContain(said)
     }
+  })
+
+  test('retry of all that brings back one, and finds that the other changed meanwhile', async () => {
+    const [control, proxy] = [await createControl(), await startFaultyProxy()]
+    const settings = settingsOf(control, { COUCHDB_URL: proxy.url })
+    expect(await runCommand(['deploy'], settings)).toMatchObject({ code: 0 })
+    const docstate = { state: 'new', parked: { at: '2026-01-01T00:00:00.000Z', reason: 'lost' } }
+    for (const _id of ['busy', 'calm']) await control.admin.put({ ...newDevice({ _id, docstate }), _id })
+    const conflict = refuse(409, { error: 'conflict', reason: 'Document update conflict.' })
+    proxy.plan(({ method, path }) => (method === 'PUT' && path.endsWith('/busy') ? conflict : undefined))
+    expect(await runCommand(['retry', control.name, '--all'], settings)).toEqual({
+      code: 1,
+      stdout: 'calm is back in state new\nbusy changed meanwhile, and is left as it is now\n1 brought back\n',
+      stderr: 'couchdb-sidecar: 1 changed meanwhile: another run looks at what they are now\n',
+    })
   })
 })
 

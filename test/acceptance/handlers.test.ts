@@ -1,13 +1,13 @@
 /** A user's own handlers, in a module of their own, for a database of their own. */
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { root } from './build.ts'
 import { createControl } from './control.ts'
-import { runCommand, startSidecar } from './process.ts'
+import { runCommand, startSidecar, type Settings } from './process.ts'
 import { settingsOf } from './registration.ts'
 
 /** A project of somebody who has installed the sidecar. Resolves with the path of its module. */
@@ -94,6 +94,51 @@ test('JavaScript will do', async () => {
   const { orders } = await startWith(module)
   await orders.put({ _id: 'p', type: 'photo', state: 'uploaded' })
   await stateOf(orders, 'p', 'listed')
+})
+
+test('JavaScript may import TypeScript', async () => {
+  const module = await writeModule(
+    `
+    import { defineHandlers } from 'couchdb-sidecar'
+    import { listed } from './listed.ts'
+    export default defineHandlers((control) => {
+      control.safe('photo', 'uploaded', (photo) => Promise.resolve({ ...photo, state: listed }))
+    })`,
+    'handlers.mjs',
+  )
+  await writeFile(join(dirname(module), 'listed.ts'), "export const listed: string = 'listed'")
+  const { orders } = await startWith(module)
+  await orders.put({ _id: 'p', type: 'photo', state: 'uploaded' })
+  await stateOf(orders, 'p', 'listed')
+})
+
+test('explain tells what the handlers and the database declare, and deploy without handlers leaves the guard', async () => {
+  const module = await writeModule(`
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers({${machines}}, (control) => {
+      control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }))
+    })`)
+  const [control, orders] = [await createControl(), await freshDb('orders')]
+  const settings = settingsOf(control, { SIDECAR_DATABASES: `${orders.name.slice(0, -2)}*` })
+  const withHandlers = { ...settings, SIDECAR_HANDLERS: module }
+  const said = async (args: string[], settings: Settings) => {
+    const { code, stdout, stderr } = await runCommand(args, settings)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return stdout
+  }
+  await orders.put({ _id: 'o', type: 'order', state: 'paid' })
+  await said(['deploy'], withHandlers)
+  const told = await said(['explain', orders.name, 'o'], withHandlers)
+  expect(told).toContain(`A sidecar with these settings serves ${orders.name}.`)
+  expect(told).toContain('It may become invoiced (by the sidecar).\nIts handler is unsafe')
+
+  expect(await said(['deploy'], settings)).toContain('= machines.order stays: no handlers declare it here')
+  const without = await said(['explain', orders.name, 'o'], { ...settings, SIDECAR_DATABASES: 'elsewhere' })
+  expect(without).toContain(`No sidecar with these settings serves ${orders.name}`)
+  expect(without).toContain('The database declares one (unsafe)')
+
+  expect(await said(['deploy', '--remove-machines'], settings)).toContain('- machines.order')
+  expect(await said(['explain', orders.name, 'o'], withHandlers)).toMatch(/It is not started: .* run the deploy/)
 })
 
 test.each([

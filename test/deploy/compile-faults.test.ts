@@ -38,6 +38,8 @@ describe('a fault', () => {
     ['emit(globalThis.x)', 'globalThis', 'name the global'],
     ['emit(constructor)', 'constructor', 'do without'],
     ['emit(undeclared)', 'undeclared', 'do without'],
+    ['emit(class Foo {}, Foo)', 'Foo', 'do without'],
+    ['emit(class Foo { who() { return process } })', 'process', 'no Node'],
   ])('of a name that CouchDB lacks is told with its place, and what to do: %s', async (code, name, advice) => {
     const [fault, ...others] = await faultsOf({
       '_lib/deep.js': `export function work(doc) {\n  ${code}\n}`,
@@ -47,6 +49,12 @@ describe('a fault', () => {
     expect(fault).toMatch(/app\/_lib\/deep\.js:2:\d+: CouchDB has no /)
     expect(fault).toContain(` ${name} `)
     expect(fault).toContain(advice)
+  })
+
+  test('of a name that is used behind typeof is told with that: nobody judges whether it is safe there', async () => {
+    const guarded = 'export default () => (typeof Promise === "function" ? Promise.name : "")'
+    const [fault] = await faultsOf({ 'filters/a.js': guarded })
+    expect(fault).toMatch(/CouchDB has no Promise .*typeof.* is not judged/)
   })
 
   test.each([

@@ -120,6 +120,22 @@ describe('a function', () => {
     }
   })
 
+  test('may ask by typeof for a name that CouchDB lacks', async () => {
+    const files = { 'filters/a.js': 'export default () => typeof Promise + typeof nothing' }
+    const { a } = (await compileApp(files)).filters as { a: string }
+    expect(a).toContain('typeof Promise')
+  })
+
+  test.each([
+    ['const A = class Foo { who() { return Foo.name } }', '"Foo"'],
+    ['class A { static me = A; who() { return A.me === A } }', 'true'],
+    ['class B { get is() { return "B" } }; const A = class Foo extends B { who() { return super.is } }', '"B"'],
+  ])('may hold a class with a name of its own: %s', async (source, said) => {
+    const files = { 'filters/a.js': `${source}\nexport default () => new A().who()` }
+    const { a } = (await compileApp(files)).filters as { a: string }
+    expect(JSON.stringify((run(a) as () => string)())).toBe(said)
+  })
+
   test('can be a CommonJS module', async () => {
     const doc = await compileApp({ 'filters/all.js': 'module.exports = function () { return true }' })
     expect((run((doc.filters as { all: string }).all) as () => boolean)()).toBe(true)

@@ -1,9 +1,9 @@
 import { createServer, type AddressInfo } from 'node:net'
-import { expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { deployDdocs } from '../../sidecar/deploy/deploy.ts'
 import { createUser, openToAll } from '../ddocs/users.ts'
-import { createTestCouch, freshDb, uniqueName } from '../support/couchdb.ts'
-import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { createTestCouch, deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
+import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { app, deploy, errorOf } from './app.ts'
 import { ddocFolder } from './folder.ts'
 
@@ -51,20 +51,78 @@ test('a wrong password is told', async () => {
   expect(error.message).not.toContain('wr0ng')
 })
 
-test('a write that fails in the middle is told with what was written before it, and another run does the rest', async () => {
-  const [one, two] = [await freshDb('deploy'), await freshDb('deploy')]
-  const proxy = await startFaultyProxy()
-  const couch = createTestCouch({ url: proxy.url })
-  const folder = ddocFolder(app(1))
-  const deployments = [one, two].map(({ name }) => ({ database: name, folder }))
-  proxy.plan(({ method, path }) => (method === 'PUT' && path.includes(two.name) ? refuse(500) : undefined))
-  const error = await errorOf(deployDdocs({ couch, deployments }))
-  expect(error.code).toBe('server_refused')
-  expect(error.message).toContain(`${one.name}/_design/app`)
+describe('a deploy that breaks off', () => {
+  const three = { 'a/a.json': '1', 'b/b.json': '2', 'c/c.json': '3' }
+  const writes =
+    (id: string) =>
+    ({ method, path }: SeenRequest) =>
+      method === 'PUT' && path.endsWith(id)
 
-  proxy.plan(() => undefined)
-  const report = await deployDdocs({ couch, deployments })
-  expect(report.databases.map(({ ddocs }) => ddocs[0]!.kind)).toEqual(['unchanged', 'created'])
+  test('tells what was written in each database and what was not, and another run does the rest', async () => {
+    const [one, two] = [await freshDb('deploy'), await freshDb('deploy')]
+    const proxy = await startFaultyProxy()
+    const couch = createTestCouch({ url: proxy.url })
+    const folder = ddocFolder(three)
+    const deployments = [one, two].map(({ name }) => ({ database: name, folder }))
+    proxy.plan((request) => (writes(`${two.name}/_design/b`)(request) ? refuse(400) : undefined))
+    const error = await errorOf(deployDdocs({ couch, deployments }))
+    expect(error.code).toBe('server_refused')
+    const names = ['a', 'b', 'c'].map((name) => `${one.name}/_design/${name}`)
+    expect(error.faults.slice(1)).toEqual([
+      `written before that: ${names.join(', ')}, ${two.name}/_design/a`,
+      `not written: ${two.name}/_design/b, ${two.name}/_design/c`,
+      'another run does the rest',
+    ])
+
+    proxy.plan(() => undefined)
+    const report = await deployDdocs({ couch, deployments })
+    expect(report.databases.flatMap(({ ddocs }) => ddocs.map(({ kind }) => kind))).toEqual([
+      ...['unchanged', 'unchanged', 'unchanged'],
+      ...['unchanged', 'created', 'created'],
+    ])
+  })
+
+  test('looks whether a write arrived whose answer is lost', async () => {
+    const db = await freshDb('deploy')
+    const proxy = await startFaultyProxy()
+    const couch = createTestCouch({ url: proxy.url })
+    proxy.next(cutAfterUpstream, writes('_design/b'))
+    const error = await errorOf(deploy(couch, db.name, ddocFolder(three)))
+    expect(error.code).toBe('server_unreachable')
+    expect(error.message).toContain(`written before that: ${db.name}/_design/a, ${db.name}/_design/b\n`)
+    expect(error.message).toContain(`not written: ${db.name}/_design/c`)
+  })
+
+  test('says so where nobody knows, and where nothing was written but the database', async () => {
+    const db = await freshDb('deploy')
+    const proxy = await startFaultyProxy()
+    const couch = createTestCouch({ url: proxy.url })
+    proxy.next(() => proxy.down(), writes('_design/a'))
+    const lost = await errorOf(deploy(couch, db.name, ddocFolder(three)))
+    expect(lost.faults.slice(1, 4)).toEqual([
+      'nothing was written before that',
+      `written or not, nobody knows: ${db.name}/_design/a`,
+      `not written: ${db.name}/_design/b, ${db.name}/_design/c`,
+    ])
+
+    await proxy.up()
+    const name = uniqueName('deploy')
+    onTestFinished(() => deleteDb(name))
+    proxy.next(refuse(500), writes('_design/a'))
+    const made = await errorOf(deploy(couch, name, ddocFolder(three), { createDatabases: true }))
+    expect(made.message).toContain(`written before that: the database ${name}\n`)
+  })
+
+  test('by its signal tells the same', async () => {
+    const db = await freshDb('deploy')
+    const proxy = await startFaultyProxy()
+    const stopping = new AbortController()
+    proxy.next(() => stopping.abort(new Error('stopped by hand')), writes('_design/b'))
+    const { signal } = stopping
+    const error = await errorOf(deploy(createTestCouch({ url: proxy.url }), db.name, ddocFolder(three), { signal }))
+    expect(error).toMatchObject({ code: 'stopped', cause: { message: 'stopped by hand' } })
+    expect(error.faults.slice(0, 2)).toEqual(['stopped by hand', `written before that: ${db.name}/_design/a`])
+  })
 })
 
 test('a function that the server itself refuses is told', async () => {

@@ -7,7 +7,6 @@ const compile = (files: Record<string, string>) => compileDdocs({ folder: ddocFo
 test.each([
   ['a document with nothing but an id', 'doc.name.length'],
   ['a document with null in every field', '("name" in doc ? doc.name.length : 0)'],
-  ['a design document', '(doc.language ? doc.nothing.length : 0)'],
   ['people.ts[1]', '(doc.age > 100 ? doc.nothing.length : 0)'],
 ])('a map that throws on %s fails the deploy', async (sample, expression) => {
   const files = {
@@ -17,6 +16,18 @@ test.each([
   await expect(compile(files)).rejects.toThrow(
     new RegExp(`app/views/v/map\\.js: threw on ${sample.replace(/[[\]]/g, '\\$&')}: TypeError: .+`),
   )
+})
+
+test.each([
+  ['views/v/map', {}, true],
+  ['views/v/map', { 'app/options.json': '{ "include_design": true }' }, false],
+  ['indexes/i/index', {}, false],
+  ['nouveau/n/index', {}, true],
+])('of %s with %o a design document is seen as CouchDB shows it, or not at all', async (path, more, fine) => {
+  const source = 'export default function (doc) { if (doc.language) doc.nothing.length }'
+  const compiling = compile({ [`app/${path}.js`]: source, ...more })
+  if (fine) await expect(compiling).resolves.toHaveLength(1)
+  else await expect(compiling).rejects.toThrow('threw on a design document: TypeError')
 })
 
 test('a map that changes the document fails the deploy: CouchDB freezes it', async () => {
@@ -45,9 +56,25 @@ test('a reduce that throws on the rows of its map, or on its own results, fails 
   await expect(compile(reduce('return sum(values)'))).resolves.toHaveLength(1)
 })
 
-test('a filter that throws fails the deploy', async () => {
-  const files = { 'app/filters/f.js': 'export default function (doc, req) { return doc.owner.id === req.query.id }' }
-  await expect(compile(files)).rejects.toThrow(/filters\/f\.js: threw on a document with nothing but an id/)
+test.each([
+  ['return doc.owner.id === req.query.id', 'a document with nothing but an id, asked by a member (GET)'],
+  ['return doc.language && doc.nothing.length', 'a design document, asked by a member (GET)'],
+  ['return doc._deleted && doc.nothing.length', 'a deleted document, asked by a member (GET)'],
+  ['return req.userCtx.name.length > 1', 'a document with nothing but an id, asked by nobody (GET)'],
+  [
+    'return req.method === "POST" && req.body.ids.length',
+    'a document with nothing but an id, asked by a member (POST)',
+  ],
+  ['return doc._revisions.start > 0 && req.headers.Host && req.query.filter.length > 0', undefined],
+  ['return req.secObj.admins.names.indexOf(req.userCtx.name) >= 0 && req.cookie.AuthSession', undefined],
+  [
+    'return req.userCtx.roles.indexOf("_admin") < 0 && req.path.concat(req.requested_path)[0] === req.info.db_name',
+    undefined,
+  ],
+])('a filter is tried on every document, for everybody: %s', async (body, sample) => {
+  const compiling = compile({ 'app/filters/f.js': `export default function (doc, req) { ${body} }` })
+  if (sample === undefined) await expect(compiling).resolves.toHaveLength(1)
+  else await expect(compiling).rejects.toThrow(`f.js: threw on ${sample}: TypeError: `)
 })
 
 test.each([
@@ -57,6 +84,11 @@ test.each([
   ['if (newDoc._deleted) newDoc.type.length', false],
   ['if (oldDoc) newDoc.nothing.length', false],
   ['if (userCtx.name === null) newDoc.nothing.length', false],
+  ['if (userCtx.roles.indexOf("_admin") >= 0) newDoc.nothing.length', false],
+  ['if (oldDoc && oldDoc._deleted) newDoc.nothing.length', false],
+  ['if (secObj.admins.names.indexOf(userCtx.name) < 0) throw { forbidden: "no" }', true],
+  ['if (secObj.members.roles.indexOf(userCtx.roles[0]) < 0 && newDoc._revisions.start) newDoc.nothing.length', false],
+  ['if (oldDoc && oldDoc._revisions.start !== newDoc._revisions.start) newDoc.nothing.length', true],
   ['throw { forbidden: "no" }', true],
   ['throw { unauthorized: "no" }', true],
   ['if (this.limits.max < 1) throw { forbidden: "no" }', true],

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { retryAll, retryDocument } from '../../sidecar/docstate/retry.ts'
+import { countStates } from '../../sidecar/docstate/status.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { docstateIn, startRig, stateOf } from './rig.ts'
@@ -102,7 +103,8 @@ test('all that is stuck is brought back together, of one type or of all', async 
   await db.put({ _id: 'd', type: 'order', state: 'error', error })
   await (await startRig(db, () => undefined)).stop()
   const retried = []
-  for await (const { id } of retryAll(db, 'order')) retried.push(id)
+  const counts = (await countStates(db)).filter(({ type }) => type === 'order')
+  for await (const { id } of retryAll({ database: db, counts })) retried.push(id)
   expect(retried.sort()).toEqual(['a', 'c'])
   expect(await db.get('c')).toMatchObject({ state: 'paid', docstate: { state: 'paid' } })
   expect(await db.get('c')).not.toHaveProperty('error')

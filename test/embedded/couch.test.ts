@@ -102,18 +102,6 @@ test('where its port is taken it takes the next', async () => {
   expect(Number(new URL(url).port)).toBeGreaterThan(port)
 })
 
-test('in a folder the databases outlive it', async () => {
-  const folder = await createFolder(tmpdir())
-  const first = await startEmbeddedCouch({ log, port: 16_984, folder })
-  const before = createCouch({ url: first.url })
-  await before.db('kept').create()
-  await before.db('kept').put({ _id: 'a', said: 'hello' })
-  await before.close()
-  await first.close()
-  const { couch } = await startCouch({ folder })
-  expect(await couch.db('kept').get('a')).toMatchObject({ said: 'hello' })
-})
-
 test('a start that is given up rejects with the reason and leaves nothing behind', async () => {
   const reason = new Error('no longer wanted')
   await expect(startEmbeddedCouch({ log, signal: AbortSignal.abort(reason) })).rejects.toBe(reason)

@@ -153,3 +153,8 @@ test('refusals by status: a user who is no member gets 401, and rows of 401 in a
 test('size limit: nine megabytes are fine', async () => {
   await expect(db.put({ _id: 'a', large: 'x'.repeat(9_000_000) })).resolves.toMatch(/^1-/)
 })
+
+test('whole requests: a user is told without the database', async () => {
+  await guard('function (doc, old, user) { throw({ forbidden: Object.keys(user).sort().join() }) }')
+  expect(await db.bulk(['{"_id":"a"}'])).toMatchObject([{ reason: 'name,roles' }])
+})

@@ -1,6 +1,7 @@
 import { inject, TestRunner } from 'vitest'
 import { findChromium } from './browser.ts'
 import { findCouchBinary } from './couchdb-binary.ts'
+import { findProcessTable } from './processes.ts'
 
 /**
  * What the embedded server lacks, as far as a test needs it; `test/embedded/differences.test.ts` holds it to that. Each
@@ -25,12 +26,15 @@ const lackingInEmbedded = {
   'refusals by status': 'a stranger gets 403; pouchdb-server gives 401, and 201 with refused rows to _bulk_docs',
   'slash in database names': 'a database may be called a/b; in pouchdb-server it becomes ab',
   'size limit': 'documents over 8 MB are refused; pouchdb-server takes up to 4 GB',
+  'whole requests':
+    'a filter or validate_doc_update sees all of the request and of the user; pouchdb-server leaves out userCtx.db, for one',
 } as const
 
 /** What a machine may lack, with the way to find out. */
 const lackingHere = {
   browser: { find: findChromium, reason: 'no Chromium here: install it, or set CHROMIUM_BIN' },
   'private server': { find: findCouchBinary, reason: 'no CouchDB binary here: install it, or set COUCHDB_BIN' },
+  'process table': { find: findProcessTable, reason: 'no /proc here: the processes of others cannot be looked at' },
 } as const
 
 export type Feature = keyof typeof lackingInEmbedded | keyof typeof lackingHere

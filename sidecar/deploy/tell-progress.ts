@@ -1,0 +1,55 @@
+import type { Database } from '../couch/database.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { planStep, type Plan, type Step } from './plan.ts'
+import type { DatabaseReport } from './report.ts'
+
+interface Pending {
+  readonly name: string
+  readonly database: Database
+  readonly step: Step
+}
+
+/** The server may be the trouble: this is no time for patience. */
+const LOOK_MS = 5000
+
+/**
+ * How far a deploy came that broke off, as sentences: what was written, what was not, and what nobody knows. CouchDB
+ * writes each document by itself, also those of one `_bulk_docs`. A write without an answer may have arrived, so the
+ * document is looked at.
+ *
+ * @param done of each database that was begun; the last may lack documents
+ */
+export async function tellProgress(plans: readonly Plan[], done: readonly DatabaseReport[]): Promise<string[]> {
+  const settled = done.flatMap(({ database, ddocs }) => ddocs.map(({ id }) => `${database}/${id}`))
+  const written = done.flatMap(({ database, result, ddocs }) => [
+    ...(result === 'created' ? [`the database ${database}`] : []),
+    ...ddocs.flatMap(({ kind, id }) => (kind === 'unchanged' ? [] : [`${database}/${id}`])),
+  ])
+  const missing = plans.flatMap(({ database, steps }) =>
+    steps.flatMap((step): Pending[] => {
+      const name = `${database.name}/${step.ddoc._id}`
+      return step.kind === 'keep' || settled.includes(name) ? [] : [{ name, database, step }]
+    }),
+  )
+  const [failed, ...rest] = missing
+  if (!failed) return []
+  const fate = await fateOf(failed)
+  if (fate === 'written') written.push(failed.name)
+  const unwritten = [...(fate === 'missing' ? [failed] : []), ...rest].map(({ name }) => name)
+  return [
+    written.length > 0 ? `written before that: ${written.join(', ')}` : 'nothing was written before that',
+    ...(fate === 'unknown' ? [`written or not, nobody knows: ${failed.name}`] : []),
+    ...(unwritten.length > 0 ? [`not written: ${unwritten.join(', ')}`] : []),
+    'another run does the rest',
+  ]
+}
+
+async function fateOf({ database, step }: Pending): Promise<'written' | 'missing' | 'unknown'> {
+  try {
+    const { kind } = await planStep(database, step, { timeoutMs: LOOK_MS })
+    return kind === 'keep' ? 'written' : 'missing'
+  } catch (thrown) {
+    if (isCouchError(thrown)) return 'unknown'
+    throw thrown
+  }
+}

@@ -1,0 +1,39 @@
+/** esbuild keeps a process for the next build. Nothing of it outlives a deploy. */
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { deploy } from '../deploy/app.ts'
+import { ddocFolder } from '../deploy/folder.ts'
+import { createTestCouch, freshDb, needs, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { processesWith, zombies } from '../support/processes.ts'
+import { createControl } from './control.ts'
+import { runCommand } from './process.ts'
+import { settingsOf } from './registration.ts'
+
+test.each(['js', 'ts'])('a deploy by the command line leaves no process behind (handlers.%s)', async (extension) => {
+  needs('process table')
+  const [control, mark] = [await createControl(), uniqueName('mark')]
+  const module = `export default { machines: {}, register() {} }`
+  const handlers = `${ddocFolder({ [`handlers.${extension}`]: module, 'package.json': '{"type":"module"}' })}/handlers`
+  const settings = settingsOf(control, { SIDECAR_HANDLERS: `${handlers}.${extension}`, MARK: mark })
+  const running = runCommand(['deploy'], settings)
+  await eventually(() => expect(processesWith(mark).join()).toContain('esbuild')) // else it would tell nothing
+  expect(await running).toMatchObject({ code: 0, stderr: '' })
+  await eventually(() => expect(processesWith(mark)).toEqual([]))
+})
+
+test.each([
+  ['that ends well', 'export default () => true', 'fulfilled'],
+  ['that is refused', 'export default () => console', 'rejected'],
+])('a deploy %s leaves no process of a program that goes on', async (_, filter, end) => {
+  needs('process table')
+  const mark = uniqueName('mark')
+  vi.stubEnv('MARK', mark)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const [db, couch] = [await freshDb('processes'), createTestCouch()]
+  const folder = ddocFolder({ 'app/filters/f.js': filter })
+  const deploying = [1, 2].map(() => deploy(couch, db.name, folder))
+  await eventually(() => expect(processesWith(mark).join()).toContain('esbuild'))
+  const outcomes = await Promise.allSettled(deploying)
+  expect(outcomes.map(({ status }) => status)).toEqual([end, end])
+  await eventually(() => expect([...processesWith(mark), ...zombies()]).toEqual([]))
+})

@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process'
+import { copyFileSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { ddocFolder } from './deploy/folder.ts'
+
+const COMPILER = 'node_modules/typescript/bin/tsc'
+
+/** A checkout that was compiled after its sources were written, with a compiler that only tells that it was called. */
+function checkout(compiler: string) {
+  const files = [
+    'sidecar/cli/start.ts',
+    'ddocs/lib/deep/map.ts',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'dist/sidecar/main.js',
+  ]
+  const root = ddocFolder({ ...Object.fromEntries(files.map((file) => [file, ''])), [COMPILER]: compiler })
+  copyFileSync(join(import.meta.dirname, '..', 'build-if-stale.js'), join(root, 'build-if-stale.js'))
+  writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
+  const date = (file: string, seconds: number) => utimesSync(join(root, file), seconds, seconds)
+  for (const file of files) date(file, file.startsWith('dist') ? 2000 : 1000)
+  return { root, date }
+}
+
+/** Runs it as `npm start` does. */
+async function run(root: string): Promise<{ code: number; stdout: string; stderr: string }> {
+  const node = promisify(execFile)
+  return node(process.execPath, [join(root, 'build-if-stale.js')]).then(
+    (said) => ({ code: 0, ...said }),
+    (failed: unknown) => failed as { code: number; stdout: string; stderr: string },
+  )
+}
+
+const TELLING = 'console.log(process.argv.slice(2).join(" "))'
+
+test('compiles nothing while nothing is newer than what was compiled', async () => {
+  expect(await run(checkout(TELLING).root)).toEqual({ code: 0, stdout: '', stderr: '' })
+})
+
+test.each(['sidecar/cli/start.ts', 'ddocs/lib/deep/map.ts', 'tsconfig.json'])(
+  'compiles after %s has changed',
+  async (file) => {
+    const { root, date } = checkout(TELLING)
+    date(file, 3000)
+    const stderr = `${file} is newer than dist/: compiling\n-p tsconfig.build.json\n`
+    expect(await run(root)).toMatchObject({ code: 0, stdout: '', stderr })
+  },
+)
+
+test('compiles where nothing was compiled yet, and ends as the compiler ends', async () => {
+  const { root } = checkout('process.exit(2)')
+  rmSync(join(root, 'dist'), { recursive: true })
+  expect(await run(root)).toMatchObject({ code: 2 })
+})
+
+test('says that what runs is older where there is no compiler', async () => {
+  const { root, date } = checkout('')
+  rmSync(join(root, dirname(COMPILER)), { recursive: true })
+  date('ddocs/lib/deep/map.ts', 3000)
+  const { code, stderr } = await run(root)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('what runs is older') as string })
+})
+
+test('runs before npm start and before the deploy, and is quiet where there are no sources', async () => {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  const { scripts, files } = JSON.parse(text) as { scripts: Record<string, string>; files: string[] }
+  expect(scripts.prestart).toBe('node build-if-stale.js')
+  expect(scripts['deploy:ddocs']).toMatch(/^node build-if-stale.js && /)
+  expect(files).toContain('build-if-stale.js')
+  const { root } = checkout(TELLING)
+  for (const file of ['sidecar', 'ddocs', 'tsconfig.json', 'tsconfig.build.json'])
+    rmSync(join(root, file), { recursive: true })
+  expect(await run(root)).toEqual({ code: 0, stdout: '', stderr: '' })
+})

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { whileBuilding } from '../../sidecar/cli/while-building.ts'
+import { countStates } from '../../sidecar/docstate/status.ts'
+import { createLatch } from '../docstate/rig.ts'
+import { installDocstate } from '../docstate/install.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { pass, refuse, startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+
+const isView = ({ path }: SeenRequest) => path.includes('/_view/by_state')
+const isTasks = ({ path }: SeenRequest) => path.includes('/_active_tasks')
+
+/** A count whose index is not ready until `ready` opens; `tasks` is what the server says about its tasks. */
+async function count(tasks: (database: string) => Fault) {
+  const { name: database, ...db } = await freshDb('built')
+  await installDocstate({ name: database, ...db }, {})
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const [ready, stopping] = [createLatch(), new AbortController()]
+  const slowly: Fault = (exchange) => ready.opened.then(() => pass(exchange))
+  proxy.plan((request) => (isView(request) ? slowly : isTasks(request) ? tasks(database) : undefined))
+  const notes: string[] = []
+  const terminal = { note: (text: string) => void notes.push(text), signal: stopping.signal }
+  const counting = countStates(couch.db(database), stopping.signal)
+  const counted = whileBuilding(counting, { couch, database, terminal, everyMs: 20 })
+  return { database, proxy, ready, stopping, notes, counted }
+}
+
+const counts = [{ type: 'order', state: 'paid', status: 'ready', count: 1 }]
+
+test('a count waits for its index, and tells how far it is', async () => {
+  const { database, ready, notes, counted } = await count((name) => {
+    const task = { type: 'indexer', design_document: '_design/docstate', changes_done: 10, total_changes: 300 }
+    const shards = ['00000000-7fffffff', '80000000-ffffffff'].map((range) => `shards/${range}/${name}.1767225600`)
+    const others = [{ type: 'view_compaction' }, { ...task, database: `shards/00000000-7fffffff/${name}x.1767225600` }]
+    const said = [...others, ...shards.map((database) => ({ ...task, database }))]
+    return refuse(200, said as unknown as { error: string; reason: string })
+  })
+  const told = `CouchDB is building the index of ${database}: 20 of 600 changes; waiting (Ctrl-C ends)`
+  await eventually(() => expect(notes).toContain(told))
+  ready.open()
+  expect(await counted).toEqual(counts)
+})
+
+test('a count tells that it waits where nobody may ask for the tasks', async () => {
+  const { database, ready, notes, counted } = await count(() => refuse(401))
+  await eventually(() =>
+    expect(notes[0]).toContain(`no answer about ${database} yet; CouchDB may be building its index`),
+  )
+  ready.open()
+  expect(await counted).toEqual(counts)
+})
+
+test('a count ends at once when it is told to', async () => {
+  const { ready, stopping, notes, counted } = await count(() => pass)
+  await eventually(() => expect(notes[0]).toContain('no answer about'))
+  stopping.abort(new Error('enough'))
+  await expect(counted).rejects.toThrow('enough')
+  ready.open()
+})
+
+test('a count asks again when CouchDB has given up on the question', async () => {
+  const { proxy, ready, counted } = await count(() => pass)
+  proxy.next(
+    refuse(500, { error: 'timeout', reason: 'The request could not be processed in a reasonable time.' }),
+    isView,
+  )
+  ready.open()
+  expect(await counted).toEqual(counts)
+})

@@ -1,0 +1,30 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+
+const TABLE = '/proc'
+
+/** Where the processes of this machine can be looked at, if they can. */
+export const findProcessTable = (): string | undefined => (existsSync(`${TABLE}/self/environ`) ? TABLE : undefined)
+
+/** One file of each process there is. One that ends meanwhile, or is somebody else's, is left out. */
+const each = (file: string, read: (text: string, pid: string) => string[]): string[] =>
+  readdirSync(TABLE).flatMap((pid) => {
+    try {
+      return /^\d+$/.test(pid) ? read(readFileSync(`${TABLE}/${pid}/${file}`, 'utf8'), pid) : []
+    } catch {
+      return []
+    }
+  })
+
+/**
+ * The command lines of all processes that were started with this text in their environment, which every process hands
+ * down to those that it starts. Ask `needs('process table')` first.
+ */
+export const processesWith = (mark: string): string[] =>
+  each('environ', (environment, pid) => {
+    const command = readFileSync(`${TABLE}/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+    return environment.includes(mark) && command !== '' ? [command] : []
+  })
+
+/** The children of this process that have ended and that nobody has taken notice of. */
+export const zombies = (): string[] =>
+  each('stat', (status) => (new RegExp(`\\) Z ${process.pid} `).test(status) ? [status] : []))
