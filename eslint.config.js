@@ -7,11 +7,11 @@ import tseslint from 'typescript-eslint'
 const layers = [
   ['main', 'cli'],
   ['sidecar'],
-  ['serve-databases', 'serve-database', 'tables', 'load-handlers', 'roster', 'health'],
+  ['serve-databases', 'serve-database', 'tables', 'load-handlers', 'roster', 'duties', 'health'],
   ['devices', 'embedded', 'http', 'deploy', 'config'],
   ['mail'],
   ['docstate'],
-  ['feed'],
+  ['feed', 'workers'],
   ['couch'],
   ['core'],
 ]

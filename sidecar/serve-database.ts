@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
+import { within } from './core/within.ts'
 import type { Couch } from './couch/client.ts'
 import { CouchError, isCouchError } from './couch/errors.ts'
 import { patiently } from './couch/patiently.ts'
@@ -11,25 +12,28 @@ import { listMismatches } from './deploy/list-mismatches.ts'
 import type { DispatchTable } from './docstate/assess.ts'
 import { createEngine, type Engine, type EngineOptions } from './docstate/engine.ts'
 import { DDOC } from './docstate/pages.ts'
+import type { Sharing } from './workers/sharing.ts'
 
-export interface ServeOptions extends Omit<EngineOptions, 'database'> {
+export interface ServeOptions extends Omit<EngineOptions, 'database' | 'part'> {
   readonly couch: Couch
   readonly name: string
   readonly kind: 'control' | 'docstate'
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly sharing: Sharing
   readonly onEngine: (engine: Engine) => void
 }
 
 const AGAIN_MS = 10_000
+const WHO_IS_THERE_MS = 3000
 
 /**
  * Looks after one database until the signal aborts: waits until it is there (the control database is made), brings
  * its design document if it has none, and runs the engine with the handlers that match it.
  */
 export async function serveDatabase(options: ServeOptions, signal: AbortSignal): Promise<void> {
-  const { couch, name, clock, random, log } = options
+  const { couch, name, sharing, clock, random, log } = options
   const database = couch.db(name)
   const onTrouble = (error: CouchError, retryInMs: number) =>
     log.warn({ code: error.code, reason: error.message, retryInMs }, 'waiting for CouchDB')
@@ -39,7 +43,9 @@ export async function serveDatabase(options: ServeOptions, signal: AbortSignal):
     const there = await patiently(ask, { clock, random, signal, onTrouble })
     if (there) {
       const table = matching(options, there)
-      const engine = createEngine({ ...options, database, table, prepare: (signal) => readDdoc(options, signal) })
+      await within(clock, WHO_IS_THERE_MS, sharing.known, signal) // or all workers would reach for all documents
+      const part = sharing.of(name)
+      const engine = createEngine({ ...options, database, table, part, prepare: (signal) => readDdoc(options, signal) })
       options.onEngine(engine)
       return engine.run(signal)
     }

@@ -19,8 +19,11 @@ import { listen } from './http/listen.ts'
 import { up } from './http/up.ts'
 import { createMailer } from './mail/mailer.ts'
 import { loadTemplates } from './mail/templates.ts'
+import { dutiesOf, hasDuty, ROLE } from './duties.ts'
 import { serveDatabases } from './serve-databases.ts'
 import { createTables } from './tables.ts'
+import { createRegistry } from './workers/registry.ts'
+import { createSharing } from './workers/sharing.ts'
 
 export interface SidecarOptions {
   readonly config: Config
@@ -63,6 +66,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, log }))
     const engines = new Map<string, Engine>()
+    const registry = acquire(createRegistry({ database: couch.db(config.controlDb), clock, random, log }))
 
     const hashing = embedded ? embeddedHashing : couchHashing
     const confirmations = createConfirmations({ database: couch.db(config.controlDb), clock, hashing })
@@ -77,9 +81,11 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
     const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
     const settings = { worker: config.name, memory: createMemory(config.memoryBytes), graceMs: config.graceMs }
-    const { controlDb, databases } = config
+    const { controlDb, databases, name } = config
+    registry.register(ROLE, name, dutiesOf(config, tables), signal)
+    const sharing = createSharing({ registry, role: ROLE, self: name, serves: hasDuty, signal })
     await serveDatabases(
-      { ...settings, controlDb, databases, tables, couch, engines, mailer, clock, random, log },
+      { ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, clock, random, log },
       signal,
     )
   } catch (thrown) {

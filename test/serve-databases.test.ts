@@ -6,6 +6,7 @@ import { createControl } from '../sidecar/docstate/control.ts'
 import type { Engine } from '../sidecar/docstate/engine.ts'
 import { healthOf } from '../sidecar/health.ts'
 import { serveDatabases } from '../sidecar/serve-databases.ts'
+import { everything } from '../sidecar/workers/sharing.ts'
 import { createTestCouch, deleteDb, uniqueName } from './support/couchdb.ts'
 import { eventually } from './support/eventually.ts'
 
@@ -28,6 +29,7 @@ test('databases that a glob matches come and go', async () => {
       tables: { control: createControl({}), docstate: table },
       mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
       worker: 'globber',
+      sharing: { of: () => everything, known: Promise.resolve() },
       log: pino({ level: 'silent' }),
       lookAgainMs: 300,
     },

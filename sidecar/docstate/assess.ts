@@ -22,6 +22,19 @@ export interface DispatchTable {
   readonly machines: Machines
 }
 
+/** Every type and state of which documents are taken: that have a handler, or an end. Each once. */
+export function placesOf({
+  registrations,
+  machines,
+}: DispatchTable): { readonly type: string; readonly state: string }[] {
+  const all = new Map(registrations.map(({ type, state }) => [keyOf(type, state), { type, state }]))
+  for (const { registration } of timeoutsOf(machines).values()) {
+    const { type, state } = registration
+    all.set(keyOf(type, state), { type, state })
+  }
+  return [...all.values()]
+}
+
 export type Assess = (doc: StoredDoc, now: number) => Assessment
 
 export function createAssess({ registrations, machines }: DispatchTable): Assess {

@@ -4,12 +4,14 @@ import { isoTime, type Clock } from '../core/clock.ts'
 import { within } from '../core/within.ts'
 import type { Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
+import type { Part } from '../workers/sharing.ts'
 import type { Lane } from './lanes.ts'
 import type { Look } from './look.ts'
 import { pages } from './pages.ts'
 
 export interface BacklogOptions {
   readonly database: Database
+  readonly part: Part
   readonly look: Look
   readonly clock: Clock
   readonly random: Random
@@ -123,12 +125,16 @@ export class Backlog {
     }
   }
 
-  /** Ids of what is ready, and of what is due. */
-  async *#list({ registration: { type, state } }: Lane, signal: AbortSignal): AsyncGenerator<string[]> {
-    const { database, clock } = this.#options
+  /** Ids of what is ready, and of what is due, as far as it is ours. */
+  async *#list({ registration }: Lane, signal: AbortSignal): AsyncGenerator<string[]> {
+    const { database, part, clock } = this.#options
+    const { type, state } = registration
     const now = isoTime(clock.now())
     for (const [status, until] of [['ready', {}] as const, ['retry', now] as const, ['timeout', now] as const]) {
-      yield* pages(database, { startkey: [type, state, status], endkey: [type, state, status, until] }, signal)
+      const key = [type, state, status]
+      for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
+        yield rows.map(({ id }) => id).filter((id) => part.isOurs(registration, id))
+      }
     }
   }
 }

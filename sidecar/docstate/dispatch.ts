@@ -11,6 +11,8 @@ import { LeaseWatch } from './lease-watch.ts'
 
 export interface DispatchOptions {
   readonly assess: Assess
+  /** Whether this worker is the one to take a document. */
+  readonly isOurs: (doc: StoredDoc) => boolean
   readonly laneOf: LaneOf
   /** What becomes of an entry whose worker was lost. */
   readonly recover: { readonly fly: Fly; readonly share: Share }
@@ -26,6 +28,8 @@ export interface DispatchOptions {
 /** When to look again at a document that could not be taken. */
 const AGAIN_MS = 30_000
 const SOON_MS = 1000
+/** A claim that has died is left so long to whoever is responsible for its document. */
+const OTHERS_LEASES = 1.5
 
 /**
  * Decides for each document that comes by what is to be done, and does it once: one flight for an id, whatever comes
@@ -45,22 +49,24 @@ export class Dispatch {
 
   /**
    * Looks at a document whose text has this length. `settled` is called when what it asks for is done, or written down
-   * where it will be found again. Answers the lane in which there is no room for it now, if so: then nothing was done.
+   * where it will be found again: a document that is another worker's stands in the list. `anyway` takes it all the
+   * same. Answers the lane in which there is no room for it now, if so: then nothing was done.
    */
-  offer(doc: StoredDoc, bytes: number, settled: () => void): Lane | undefined {
+  offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): Lane | undefined {
     if (this.flights.join(doc, settled)) return undefined
-    const { assess, clock, due, laneOf, recover, stamp } = this.#options
+    const { assess, isOurs, clock, due, laneOf, recover, stamp } = this.#options
     const assessment = assess(doc, clock.now())
+    const ours = assessment.kind !== 'ignore' && (anyway || isOurs(doc))
     switch (assessment.kind) {
       case 'ignore':
         this.pass(doc._id)
         break
       case 'wait':
-        due.add(doc._id, assessment.until)
+        if (ours) due.add(doc._id, assessment.until)
         break
       case 'claimed': {
         const { claim, registration } = assessment
-        const remaining = this.#leases.remaining(doc, claim)
+        const remaining = this.#leases.remaining(doc, claim, ours ? 1 : OTHERS_LEASES)
         if (remaining === 0 && this.flights.tryStart({ doc, bytes, settled, registration, ...recover }))
           return undefined
         due.add(doc._id, clock.now() + (remaining || SOON_MS))
@@ -68,9 +74,10 @@ export class Dispatch {
       }
       case 'untimed':
       case 'ready': {
+        this.#leases.forget(doc._id)
+        if (!ours) break
         const lane = laneOf(assessment.registration)
         const fly = assessment.kind === 'untimed' ? stamp(assessment.afterMs) : lane.fly
-        this.#leases.forget(doc._id)
         return this.flights.tryStart({ doc, bytes, settled, ...lane, fly }) ? undefined : lane
       }
     }

@@ -8,6 +8,7 @@ import type { Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
+import { everything, type Part } from '../workers/sharing.ts'
 import { createAssess, type DispatchTable } from './assess.ts'
 import { Backlog } from './backlog.ts'
 import { createClaims } from './claims.ts'
@@ -19,10 +20,10 @@ import { createLanes } from './lanes.ts'
 import { createLook } from './look.ts'
 import type { MailBinding } from './mail.ts'
 import { createRecover } from './recover.ts'
+import { createRounds } from './rounds.ts'
 import { createSettle } from './settle.ts'
 import { createStamp } from './stamp.ts'
 import { createStore } from './store.ts'
-import { createSweep } from './sweep.ts'
 import { Watch } from './watch.ts'
 
 export interface EngineOptions {
@@ -34,6 +35,8 @@ export interface EngineOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  /** This worker's part in the documents. Default everything. */
+  readonly part?: Part
   /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
   readonly memory?: Memory
   /** How long a claim is believed without a sign of life. Default 30 s. */
@@ -68,11 +71,11 @@ export interface Engine {
 
 /** How long what is left of the grace period's end may take: telling handlers to stop and writing that down. */
 const LAST_WORDS_MS = 2000
-const FIRST_SWEEP_MS = 30_000
 
 export function createEngine(options: EngineOptions): Engine {
   const { database, table, mailer, worker, clock, random, log } = options
   const {
+    part = everything,
     memory = createMemory(12 * 1024 * 1024),
     leaseMs = 30_000,
     graceMs = 10_000,
@@ -99,12 +102,13 @@ export function createEngine(options: EngineOptions): Engine {
   const due = new DueQueue(clock, sweepMs * 2)
   const dispatch = new Dispatch({
     ...{ assess, laneOf, due, clock, log },
+    isOurs: ({ _id, type, state }) => part.isOurs({ type: String(type), state: String(state) }, _id),
     recover: { fly: createRecover({ store, laneOf, clock, log }), share: memory.share() },
     stamp: createStamp({ store, clock, log }),
     onFull: (lane) => backlog.add(lane),
   })
   const look = createLook(database, dispatch)
-  const backlog = new Backlog({ database, look, clock, random, log })
+  const backlog = new Backlog({ database, part, look, clock, random, log })
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,
@@ -118,43 +122,10 @@ export function createEngine(options: EngineOptions): Engine {
     onRecreated: prepare,
     ...(heartbeatMs && { heartbeatMs }),
   })
-  const sweep = createSweep({ database, table, clock, horizonMs: sweepMs * 2, look: lookAtPage })
-
-  /** Of a lane that is full the backlog reads the rest. */
-  async function lookAtPage(ids: readonly string[], signal: AbortSignal): Promise<boolean> {
-    const left = await look(ids, (lane) => (backlog.add(lane), false), signal)
-    return left.length === 0
-  }
-
-  /** Documents whose time has come: another try, a state's end, a lease of somebody else. */
-  async function lookAtDue(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const ids = await due.next(signal)
-      try {
-        await look(ids, (lane) => (backlog.add(lane), true), signal)
-      } catch (thrown) {
-        if (!(thrown instanceof CouchError)) throw thrown
-        for (const id of ids) due.add(id, clock.now() + 1000 + random() * 4000)
-      }
-    }
-  }
-
-  async function sweepNowAndThen(signal: AbortSignal): Promise<void> {
-    await within(clock, FIRST_SWEEP_MS, watch.caughtUp, signal)
-    await within(clock, FIRST_SWEEP_MS, dispatch.flights.whenIdle(), signal)
-    for (;;) {
-      signal.throwIfAborted()
-      try {
-        await sweep(signal)
-        log.debug('swept')
-      } catch (thrown) {
-        if (!(thrown instanceof CouchError)) throw thrown
-        log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
-        if (thrown.code === 'not_found') await prepare(signal)
-      }
-      await clock.sleep(sweepMs * (0.8 + random() * 0.4), signal)
-    }
-  }
+  const rounds = createRounds({
+    ...{ database, table, part, due, look, backlog, sweepMs, clock, random, log, prepare },
+    whenCaughtUp: () => watch.caughtUp.then(() => dispatch.flights.whenIdle()),
+  })
 
   async function prepare(signal: AbortSignal): Promise<void> {
     try {
@@ -185,7 +156,7 @@ export function createEngine(options: EngineOptions): Engine {
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
       const loops = [watch, backlog].map((part) => part.run(soft.signal))
-      loops.push(lookAtDue(soft.signal), sweepNowAndThen(soft.signal))
+      loops.push(rounds.lookAtDue(soft.signal), rounds.sweepNowAndThen(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end
       } catch (thrown) {

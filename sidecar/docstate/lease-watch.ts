@@ -13,10 +13,10 @@ export class LeaseWatch {
     this.#stillness = new Stillness(ticks)
   }
 
-  /** 0 if the lease is over; otherwise in how many milliseconds to look again. */
-  remaining(doc: StoredDoc, claim: Claim): number {
+  /** 0 if so many leases are over; otherwise in how many milliseconds to look again. */
+  remaining(doc: StoredDoc, claim: Claim, leases = 1): number {
     const leaseMs = Math.min(MAX_LEASE_MS, Math.max(MIN_LEASE_MS, claim.lease_ms))
-    return this.#stillness.remaining(doc._id, doc._rev, leaseMs)
+    return this.#stillness.remaining(doc._id, doc._rev, leaseMs * leases)
   }
 
   forget(id: string): void {

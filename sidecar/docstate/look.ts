@@ -10,17 +10,19 @@ const FIRST = 5
 
 /**
  * Reads documents by their ids and offers them to the dispatch, a few at a time. `onFull` is called with a lane that
- * has no room for one, and says whether to go on with the others; answers the ids that were left.
+ * has no room for one, and says whether to go on with the others; answers the ids that were left. With `anyway` it takes
+ * what is another worker's too.
  */
 export type Look = (
   ids: readonly string[],
   onFull: (lane: Lane) => boolean,
   signal: AbortSignal,
+  anyway?: boolean,
 ) => Promise<readonly string[]>
 
 export const createLook =
   (database: Database, dispatch: Dispatch): Look =>
-  async (ids, onFull, signal) => {
+  async (ids, onFull, signal, anyway) => {
     const wanted = ids.filter((id) => !dispatch.flights.has(id))
     let together = FIRST
     for (let start = 0; start < wanted.length;) {
@@ -29,7 +31,7 @@ export const createLook =
       for (const doc of docs) {
         const length = JSON.stringify(doc).length
         bytes += length
-        const full = dispatch.offer(doc, length, () => undefined)
+        const full = dispatch.offer(doc, length, () => undefined, anyway)
         if (full && !onFull(full)) return wanted.slice(start)
       }
       start += together

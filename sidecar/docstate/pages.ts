@@ -13,13 +13,19 @@ const PAGE = 500
 /** The first question after many writes waits for the index. */
 const VIEW_TIMEOUT_MS = 300_000
 
-/** The ids of a range of `by_state`, a page at a time. Documents that move meanwhile may be missed or come twice. */
-export async function* pages(database: Database, range: Range, signal?: AbortSignal): AsyncGenerator<string[]> {
+/** A document of the list, and when it is due: ISO 8601, null for now. */
+export interface Listed {
+  readonly id: string
+  readonly at: string | null
+}
+
+/** A range of `by_state`, a page at a time. Documents that move meanwhile may be missed or come twice. */
+export async function* pages(database: Database, range: Range, signal?: AbortSignal): AsyncGenerator<Listed[]> {
   let from: ViewQuery = { startkey: range.startkey }
   for (;;) {
     const query = { ...from, endkey: range.endkey, reduce: false, limit: PAGE }
     const { rows } = await database.view(DDOC, BY_STATE, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
-    yield rows.map((row) => row.id!)
+    yield rows.map(({ id, key }) => ({ id: id!, at: (key as [string, string, string, string | null])[3] }))
     const last = rows.at(-1)
     if (!last || rows.length < PAGE) return
     from = { startkey: last.key, startkey_docid: `${last.id!}\0` } // the next id there is: the last may have moved

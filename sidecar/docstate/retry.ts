@@ -48,8 +48,8 @@ export async function* retryAll({ database, counts, signal }: RetryOptions): Asy
   for (const { type, state, status } of counts) {
     if (status !== 'parked' && state !== 'error') continue
     const range = { startkey: [type, state, status], endkey: [type, state, status, {}] }
-    for await (const ids of pages(database, range, signal)) {
-      for (const id of ids) {
+    for await (const rows of pages(database, range, signal)) {
+      for (const { id } of rows) {
         const retried = await retryDocument(database, id, signal)
         if (retried.kind === 'retried') yield retried
         else if (retried.kind === 'changed') changed.push(id)

@@ -1,47 +1,66 @@
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
-import type { DispatchTable } from './assess.ts'
-import { pages, type Range } from './pages.ts'
+import type { Part } from '../workers/sharing.ts'
+import { placesOf, type DispatchTable } from './assess.ts'
+import { pages, type Listed } from './pages.ts'
 
 export interface SweepOptions {
   readonly database: Database
   readonly table: DispatchTable
+  readonly part: Part
   readonly clock: Clock
   /** Documents due later than this from now are left to the next sweep. */
   readonly horizonMs: number
-  /** Looks at a page of ids of one range; says whether the next page is wanted. */
-  readonly look: (ids: string[], signal: AbortSignal) => Promise<boolean>
+  /** Looks at documents of one place; `anyway` also at those of others. Says whether the next page is wanted. */
+  readonly look: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
 }
 
 /** Finds every document that waits for us. Throws `CouchError`. */
 export type Sweep = (signal: AbortSignal) => Promise<void>
 
+/** Of the documents of others as many are remembered of each place: so many are taken if nobody does anything. */
+const MAX_REMEMBERED = 1000
+
 /**
  * The list for truth, where the feed is for speed: by the view `by_state`, key `[type, state, status, at]`, all
  * documents of the handled states that are ready, claimed by somebody, or due soon. Reads ids only.
+ *
+ * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */
-export function createSweep({ database, table, clock, horizonMs, look }: SweepOptions): Sweep {
-  const { registrations, machines } = table
-  const handled = registrations.map(({ type, state }) => [type, state] as const)
-  const timed = Object.entries(machines).flatMap(([type, machine]) =>
-    Object.entries(machine).flatMap(([state, { timeout }]) => (timeout ? [[type, state] as const] : [])),
-  )
-  const places = new Map([...handled, ...timed].map((place) => [place.join('\0'), place])).values()
-  const all = [...places]
-
-  function* ranges(now: number): Generator<Range> {
-    const horizon = isoTime(now + horizonMs)
-    for (const place of all) {
-      yield { startkey: [...place, 'claimed'], endkey: [...place, 'claimed', {}] }
-      yield { startkey: [...place, 'ready'], endkey: [...place, 'ready', {}] }
-      yield { startkey: [...place, 'retry'], endkey: [...place, 'retry', horizon] }
-      yield { startkey: [...place, 'timeout'], endkey: [...place, 'timeout', horizon] }
-    }
-  }
+export function createSweep({ database, table, part, clock, horizonMs, look }: SweepOptions): Sweep {
+  const places = placesOf(table)
+  let waited = new Set<string>()
 
   return async (signal) => {
-    for (const range of ranges(clock.now())) {
-      for await (const ids of pages(database, range, signal)) if (!(await look(ids, signal))) break
+    const now = isoTime(clock.now())
+    const horizon = isoTime(clock.now() + horizonMs)
+    const waiting = new Set<string>()
+    for (const place of places) {
+      let remembered = 0
+      const isLate = ({ id, at }: Listed) => {
+        if (at !== null && at > now) return false
+        const name = JSON.stringify([place.type, place.state, id])
+        if (remembered++ < MAX_REMEMBERED) waiting.add(name)
+        return waited.has(name)
+      }
+      for (const [status, until] of [
+        ['claimed', {}],
+        ['ready', {}],
+        ['retry', horizon],
+        ['timeout', horizon],
+      ] as const) {
+        const key = [place.type, place.state, status]
+        for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
+          const isOurs = ({ id }: Listed) => status === 'claimed' || part.isOurs(place, id)
+          const ours = rows.filter(isOurs)
+          const late = rows.filter((row) => !isOurs(row) && isLate(row))
+          if (!(await look(idsOf(ours), false, signal))) break
+          if (!(await look(idsOf(late), true, signal))) break
+        }
+      }
     }
+    waited = waiting
   }
 }
+
+const idsOf = (rows: readonly Listed[]): string[] => rows.map(({ id }) => id)

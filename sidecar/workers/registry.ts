@@ -41,6 +41,8 @@ interface Kept {
 }
 
 const LAST_WORDS_MS = 2000
+/** Rounds that fail before somebody is told: the database may be about to be made. */
+const PATIENCE = 4
 
 export function createRegistry(options: RoleOptions): Registry {
   const { clock, log } = options
@@ -60,21 +62,18 @@ export function createRegistry(options: RoleOptions): Registry {
   async function run(self: () => Kept): Promise<void> {
     await Promise.resolve() // whoever asked for the role is on it first
     const { role, subscribers, stop } = self()
-    let trouble: string | undefined
+    let troubles = 0
     while (!stop.signal.aborted) {
       try {
         const changed = await role.round(stop.signal)
-        trouble = undefined
+        troubles = 0
         if (changed) for (const [ref, subscriber] of subscribers) tell(subscriber, role.membership!, ref)
       } catch (thrown) {
         if (stop.signal.aborted) break
         if (!(thrown instanceof CouchError)) throw thrown
-        const news = trouble !== thrown.code
-        trouble = thrown.code
-        log[news ? 'warn' : 'debug'](
-          { role: role.name, code: thrown.code, reason: thrown.message },
-          'cannot see the other workers',
-        )
+        troubles += 1
+        const level = troubles === PATIENCE ? 'warn' : 'debug'
+        log[level]({ role: role.name, code: thrown.code, reason: thrown.message }, 'cannot see the other workers')
       }
       await clock.sleep(role.pauseMs(), stop.signal).catch(() => undefined)
     }

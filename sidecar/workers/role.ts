@@ -27,6 +27,8 @@ export interface Membership {
 
 /** Between two looks of somebody who only watches. */
 const WATCH_MS = 5000
+/** Between the first two looks, and after a change: workers start together. Each pause is twice the one before. */
+const FIRST_MS = 250
 
 /**
  * What this process has to do with one role: gives the signs of life of its own members, looks at who is there, removes
@@ -40,6 +42,8 @@ export class Role {
   readonly #stillness: Stillness
   readonly #locals = new Map<string, LocalDoc>()
   #beats = 0
+  /** Rounds since something changed. */
+  #calm = 0
   /** When all could be read; long ago if it could not be the last time. */
   #lookedAt = -Infinity
 
@@ -49,16 +53,20 @@ export class Role {
     this.#stillness = new Stillness(() => options.clock.ticks())
   }
 
-  /** How long until the next round: a third of the shortest timeout that there is, or less. Milliseconds. */
+  /** How long until the next round: at most a third of the shortest timeout that there is. Milliseconds. */
   pauseMs(): number {
     const all = [...this.own.values(), ...(this.membership?.members ?? [])]
-    return Math.min(...all.map(({ timeoutMs }) => timeoutMs / 3), WATCH_MS) * (0.8 + 0.2 * this.#options.random())
+    const settledMs = Math.min(...all.map(({ timeoutMs }) => timeoutMs / 3), WATCH_MS)
+    return Math.min(settledMs, FIRST_MS * 2 ** this.#calm) * (0.8 + 0.2 * this.#options.random())
   }
 
   /** Looks and does what is needed. True if the membership has changed. Throws `CouchError`. */
   async round(signal: AbortSignal): Promise<boolean> {
+    this.#calm += 1
     try {
-      return await this.#round(signal)
+      const changed = await this.#round(signal)
+      if (changed) this.#calm = 0
+      return changed
     } catch (thrown) {
       this.#lookedAt = -Infinity
       throw thrown

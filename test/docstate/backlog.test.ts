@@ -7,6 +7,7 @@ import { Backlog } from '../../sidecar/docstate/backlog.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
 import type { Lane } from '../../sidecar/docstate/lanes.ts'
+import { everything } from '../../sidecar/workers/sharing.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createManualClock } from '../support/manual-clock.ts'
@@ -121,7 +122,13 @@ test('says when none of its handlers has ended for a minute, and is quiet while 
   const clock = createManualClock()
   const write = vi.fn()
   const backlog = new Backlog({
-    ...{ database: createTestCouch().db('none'), clock, random: Math.random, log: pino({}, { write }) },
+    ...{
+      database: createTestCouch().db('none'),
+      part: everything,
+      clock,
+      random: Math.random,
+      log: pino({}, { write }),
+    },
     look: () => Promise.reject(new Error('nothing is to be read while there is no room')),
   })
   const stopping = new AbortController()

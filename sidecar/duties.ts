@@ -1,0 +1,32 @@
+import { placesOf, type DispatchTable } from './docstate/assess.ts'
+import { isServed } from './roster.ts'
+import type { Tables } from './tables.ts'
+import type { Member, WorkerOptions } from './workers/documents.ts'
+import type { Place } from './workers/sharing.ts'
+
+/** The role of sidecars that share one control database. */
+export const ROLE = 'sidecar'
+
+/** What a sidecar tells the others of itself: what it handles where. `type/state` each. */
+export function dutiesOf(config: { controlDb: string; databases: readonly string[] }, tables: Tables): WorkerOptions {
+  const { controlDb, databases } = config
+  return {
+    control: { database: controlDb, handlers: namesOf(tables.control) },
+    databases: { names: [...databases], handlers: namesOf(tables.docstate) },
+  }
+}
+
+/** Whether a sidecar handles what waits in this place. What others write of themselves may be anything. */
+export function hasDuty({ options }: Member, database: string, { type, state }: Place): boolean {
+  const { control, databases } = options as {
+    control?: { database?: unknown; handlers?: unknown }
+    databases?: { names?: unknown; handlers?: unknown }
+  }
+  if (control?.database === database) return stringsIn(control.handlers).includes(nameOf(type, state))
+  return isServed(database, stringsIn(databases?.names)) && stringsIn(databases?.handlers).includes(nameOf(type, state))
+}
+
+const nameOf = (type: string, state: string) => `${type}/${state}`
+const namesOf = (table: DispatchTable) => placesOf(table).map(({ type, state }) => nameOf(type, state))
+const stringsIn = (field: unknown): readonly string[] =>
+  Array.isArray(field) ? field.filter((one) => typeof one === 'string') : []

@@ -1,0 +1,81 @@
+import type { Member } from './documents.ts'
+import type { Registry } from './registry.ts'
+import { createResponsible } from './responsible.ts'
+
+/** Where a document waits: what decides who has a handler for it. */
+export interface Place {
+  readonly type: string
+  readonly state: string
+}
+
+/** The part that one worker has in the documents of a database. */
+export interface Part {
+  /** Whether this worker is the one to take a document. Advice: nothing breaks if all think so, or nobody does. */
+  isOurs(place: Place, docId: string): boolean
+  /** Calls when it may have changed, until the signal. */
+  onChange(listener: () => void, signal: AbortSignal): void
+}
+
+/** Of the only worker. */
+export const everything: Part = { isOurs: () => true, onChange: () => undefined }
+
+export interface SharingOptions {
+  readonly registry: Registry
+  readonly role: string
+  /** Id of this worker. Always counted among those who are there. */
+  readonly self: string
+  /** Whether a worker has a handler for this place. */
+  readonly serves: (member: Member, database: string, place: Place) => boolean
+  readonly signal: AbortSignal
+}
+
+/** Divides the documents of each database among the workers of a role. */
+export interface Sharing {
+  of(database: string): Part
+  /** Resolves when it is known who is there: before that everybody takes everything. */
+  readonly known: Promise<void>
+}
+
+export function createSharing({ registry, role, self, serves, signal }: SharingOptions): Sharing {
+  const listeners = new Set<() => void>()
+  const responsible = new Map<string, (docId: string) => string | undefined>()
+  let others: readonly Member[] = []
+
+  const update = (members: readonly Member[]) => {
+    others = members.filter(({ id }) => id !== self)
+    responsible.clear()
+    for (const listener of listeners) listener()
+  }
+  const known = new Promise<void>((resolve) => {
+    registry.subscribe(
+      role,
+      ({ members }) => {
+        update(members)
+        if (members.some(({ id }) => id === self)) resolve()
+      },
+      signal,
+    )
+  })
+
+  function responsibleFor(database: string, place: Place): (docId: string) => string | undefined {
+    const key = `${database}\0${place.type}\0${place.state}`
+    const known = responsible.get(key)
+    if (known) return known
+    const ids = others.filter((member) => serves(member, database, place)).map(({ id }) => id)
+    const made = createResponsible([self, ...ids])
+    responsible.set(key, made)
+    return made
+  }
+
+  return {
+    known,
+    of: (database) => ({
+      isOurs: (place, docId) => others.length === 0 || responsibleFor(database, place)(docId) === self,
+      onChange(listener, signal) {
+        if (signal.aborted) return
+        listeners.add(listener)
+        signal.addEventListener('abort', () => listeners.delete(listener), { once: true })
+      },
+    }),
+  }
+}

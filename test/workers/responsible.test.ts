@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { createResponsible } from '../../sidecar/workers/responsible.ts'
+
+const docs = Array.from({ length: 20_000 }, (_, i) => `order-${i}`)
+const names = (count: number) => Array.from({ length: count }, (_, i) => `host-${i}`)
+
+function sharesOf(workers: readonly string[]): Map<string, number> {
+  const responsible = createResponsible(workers)
+  const shares = new Map<string, number>()
+  for (const doc of docs) shares.set(responsible(doc)!, (shares.get(responsible(doc)!) ?? 0) + 1)
+  return shares
+}
+
+test.each([2, 3, 10, 100])('%d workers have about as much each', (count) => {
+  const shares = [...sharesOf(names(count)).values()]
+  const ideal = docs.length / count
+  expect(shares).toHaveLength(count)
+  for (const share of shares) expect(Math.abs(share - ideal)).toBeLessThan(5 * Math.sqrt(ideal))
+})
+
+test.each([3, 10, 100])('one more than %d moves its own share and nothing else, and so does one less', (count) => {
+  const [before, after] = [createResponsible(names(count)), createResponsible(names(count + 1))]
+  const moved = docs.filter((doc) => before(doc) !== after(doc))
+  expect(new Set(moved.map(after))).toEqual(new Set([`host-${count}`]))
+  const ideal = docs.length / (count + 1)
+  expect(Math.abs(moved.length - ideal)).toBeLessThan(5 * Math.sqrt(ideal))
+})
+
+test('the order in which the workers are known does not matter', () => {
+  const [one, other] = [createResponsible(['a', 'b', 'c']), createResponsible(['c', 'a', 'b'])]
+  expect(docs.filter((doc) => one(doc) !== other(doc))).toEqual([])
+  expect(createResponsible([])('x')).toBeUndefined()
+})

@@ -1,0 +1,171 @@
+/** Engines that share the work of one database. */
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { EngineOptions } from '../../sidecar/docstate/engine.ts'
+import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
+import { createResponsible } from '../../sidecar/workers/responsible.ts'
+import { createSharing } from '../../sidecar/workers/sharing.ts'
+import { startRig, stateOf } from '../docstate/rig.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
+
+interface Worker {
+  readonly name: string
+  readonly handled: string[]
+  readonly registry: Registry
+  stop(): Promise<void>
+}
+
+/** A worker with a handler for paid orders, registered with its timeout of a second. */
+async function startWorker(db: Database, name: string, options: Partial<EngineOptions> = {}): Promise<Worker> {
+  const log = pino({ level: 'silent' })
+  const registry = createRegistry({ database: db, clock: systemClock, random: Math.random, log })
+  const leaving = new AbortController()
+  onTestFinished(() => registry.close())
+  registry.register('sidecar', name, { timeoutMs: 1000 }, leaving.signal)
+  const sharing = createSharing({ registry, role: 'sidecar', self: name, serves: () => true, signal: leaving.signal })
+  await sharing.known
+  const handled: string[] = []
+  const rig = await startRig(
+    db,
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        async (doc) => {
+          handled.push(doc._id)
+          return { ...doc, state: 'invoiced' }
+        },
+        { onLost: 'retry' },
+      ),
+    { worker: name, part: sharing.of(db.name), leaseMs: 1000, ...options },
+  )
+  return {
+    name,
+    handled,
+    registry,
+    async stop() {
+      leaving.abort(new Error('the worker stops'))
+      await rig.stop()
+    },
+  }
+}
+
+async function seeEachOther(workers: readonly Worker[]): Promise<void> {
+  await eventually(() => {
+    for (const { registry } of workers) expect(registry.members('sidecar')?.members).toHaveLength(workers.length)
+  })
+}
+
+const idsOf = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `o${from + i}`)
+
+async function writeOrders(db: Database, ids: readonly string[]): Promise<void> {
+  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+}
+
+const expectInvoiced = (db: Database, count: number, within = 10_000) =>
+  eventually(
+    async () => {
+      const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+      expect(rows).toContainEqual({ key: ['order', 'invoiced'], value: count })
+    },
+    { within },
+  )
+
+test('each document is taken by the one worker that all hold responsible, and nobody reaches for it in vain', async () => {
+  const db = await freshDb('sharing')
+  const workers = [await startWorker(db, 'a'), await startWorker(db, 'b'), await startWorker(db, 'c')]
+  await seeEachOther(workers)
+  const ids = idsOf(0, 300)
+  await writeOrders(db, ids)
+  await expectInvoiced(db, 300)
+  const responsible = createResponsible(['a', 'b', 'c'])
+  for (const { name, handled } of workers) {
+    expect(handled.sort()).toEqual(ids.filter((id) => responsible(id) === name).sort())
+    expect(handled.length).toBeGreaterThan(60)
+  }
+  for (const doc of await db.getMany(ids)) expect(doc._rev).toMatch(/^3-/)
+})
+
+test('a worker that joins takes its share, one that leaves gives it up, and what it leaves is taken at once', async () => {
+  const db = await freshDb('sharing')
+  const first = await startWorker(db, 'a')
+  await writeOrders(db, idsOf(0, 50))
+  await expectInvoiced(db, 50)
+  const second = await startWorker(db, 'b')
+  await seeEachOther([first, second])
+  await writeOrders(db, idsOf(50, 150))
+  await expectInvoiced(db, 150)
+  expect(second.handled.length).toBeGreaterThan(25)
+  await first.stop()
+  await writeOrders(db, idsOf(150, 200))
+  await expectInvoiced(db, 200)
+  expect(first.handled.length + second.handled.length).toBe(200)
+})
+
+test('the share of a worker that is cut off is taken by the others', async () => {
+  const db = await freshDb('sharing')
+  const proxy = await startFaultyProxy()
+  const [cutOff, other] = [
+    await startWorker(createTestCouch({ url: proxy.url }).db(db.name), 'a', { leaseMs: 1000 }),
+    await startWorker(db, 'b'),
+  ]
+  await seeEachOther([cutOff, other])
+  await proxy.down()
+  await writeOrders(db, idsOf(0, 100))
+  await expectInvoiced(db, 100)
+  expect(other.handled).toHaveLength(100)
+  await proxy.up()
+  expect(cutOff.handled).toEqual([])
+})
+
+test('documents of a worker that lives and does nothing are taken at the second look', async () => {
+  const db = await freshDb('sharing')
+  const log = pino({ level: 'silent' })
+  const idler = createRegistry({ database: db, clock: systemClock, random: Math.random, log })
+  onTestFinished(() => idler.close())
+  idler.register('sidecar', 'a', { timeoutMs: 1000 })
+  const worker = await startWorker(db, 'b', { sweepMs: 500 })
+  await eventually(() => expect(worker.registry.members('sidecar')?.members).toHaveLength(2))
+  await writeOrders(db, idsOf(0, 50))
+  await expectInvoiced(db, 50)
+  expect(idler.members('sidecar')?.members).toHaveLength(2)
+})
+
+test('a try that is due is made by the worker that is responsible then', async () => {
+  const db = await freshDb('sharing')
+  const tries: string[] = []
+  const failOnce = async (name: string) => {
+    const worker = await startWorker(db, name)
+    await startRig(
+      db,
+      (control) =>
+        control.safe(
+          'mail',
+          'new',
+          async (doc) => {
+            tries.push(`${name} ${doc._id}`)
+            if (tries.length < 3) throw new Error('not yet')
+            return { ...doc, state: 'sent' }
+          },
+          { backoff: { baseMs: 100, capMs: 100 } },
+        ),
+      { worker: name, part: createSharingOf(worker, db) },
+    )
+    return worker
+  }
+  const workers = [await failOnce('a'), await failOnce('b')]
+  await seeEachOther(workers)
+  await db.put({ _id: 'm', type: 'mail', state: 'new' })
+  await eventually(async () => expect(await stateOf(db, 'm')).toBe('sent'))
+  const name = createResponsible(['a', 'b'])('m')!
+  expect(tries).toEqual([`${name} m`, `${name} m`, `${name} m`])
+})
+
+function createSharingOf({ registry, name }: Worker, db: Database) {
+  const signal = new AbortController().signal
+  return createSharing({ registry, role: 'sidecar', self: name, serves: () => true, signal }).of(db.name)
+}
