@@ -9,6 +9,7 @@ import type * as heaps from '../sidecar/core/heap.ts'
 import type * as clients from '../sidecar/couch/client.ts'
 import type * as controls from '../sidecar/docstate/control.ts'
 import type * as engines from '../sidecar/docstate/engine.ts'
+import type * as registries from '../sidecar/workers/registry.ts'
 import type { EngineJob } from './engine.ts'
 
 const built = (path: string) => import(new URL(`../dist/sidecar/${path}`, import.meta.url).href) as Promise<unknown>
@@ -17,6 +18,8 @@ const { keepHeapSmall } = (await built('core/heap.js')) as typeof heaps
 const { createCouch } = (await built('couch/client.js')) as typeof clients
 const { createControl } = (await built('docstate/control.js')) as typeof controls
 const { createEngine } = (await built('docstate/engine.js')) as typeof engines
+
+const { createRegistry } = (await built('workers/registry.js')) as typeof registries
 
 keepHeapSmall()
 const { url, name, mode, count, machines } = JSON.parse(process.argv[2]!) as EngineJob
@@ -27,14 +30,17 @@ control[mode]('order', 'paid', async (doc) => {
   ran += 1
   return { ...doc, state: 'invoiced' }
 })
+const log = pino({ level: 'warn' })
+const database = couch.db(name)
 const engine = createEngine({
-  database: couch.db(name),
+  database,
+  workers: createRegistry({ database, clock: systemClock, random: Math.random, log }),
   table: control,
   mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in a bench')) }) },
   worker: 'bench',
   clock: systemClock,
   random: Math.random,
-  log: pino({ level: 'warn' }),
+  log,
 })
 const stopping = new AbortController()
 const began = performance.now()

@@ -3,6 +3,7 @@ import { systemClock } from '../sidecar/core/clock.ts'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { createControl } from '../sidecar/docstate/control.ts'
 import { createEngine } from '../sidecar/docstate/engine.ts'
+import { createRegistry } from '../sidecar/workers/registry.ts'
 import { splitLines } from '../sidecar/feed/lines.ts'
 import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { quantile } from './figures.ts'
@@ -27,10 +28,11 @@ export async function measureLatency(couch: Couch, writes: number, pauseMs: numb
     handler.push(since(doc._id))
     return { ...doc, state: 'invoiced' }
   })
+  const log = pino({ level: 'warn' })
+  const workers = createRegistry({ database, clock: systemClock, random: Math.random, log })
   const engine = createEngine({
-    ...{ database, table: control, worker: 'bench', clock: systemClock, random: Math.random },
+    ...{ database, workers, log, table: control, worker: 'bench', clock: systemClock, random: Math.random },
     mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in a bench')) }) },
-    log: pino({ level: 'warn' }),
   })
   const stopping = new AbortController()
   const running = engine.run(stopping.signal)

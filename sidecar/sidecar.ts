@@ -5,6 +5,7 @@ import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
 import { createMemory } from './core/memory.ts'
 import { createCouch } from './couch/client.ts'
+import { createSessions } from './couch/session.ts'
 import { createConfirmations } from './devices/confirmations.ts'
 import { couchHashing, embeddedHashing } from './devices/passwords.ts'
 import type { Engine } from './docstate/engine.ts'
@@ -13,15 +14,18 @@ import { startEmbeddedCouch } from './embedded/couch.ts'
 import { startMailCatcher, type MailCatcher } from './embedded/mail-catcher.ts'
 import { mailboxPage } from './embedded/mailbox-page.ts'
 import { healthOf } from './health.ts'
+import { adminOnly } from './http/admin-only.ts'
 import { createHttp } from './http/app.ts'
 import { confirmPage } from './http/confirm-page.ts'
 import { listen } from './http/listen.ts'
 import { up } from './http/up.ts'
+import { workers } from './http/workers.ts'
 import { createMailer } from './mail/mailer.ts'
 import { loadTemplates } from './mail/templates.ts'
 import { dutiesOf, hasDuty, ROLE } from './duties.ts'
 import { serveDatabases } from './serve-databases.ts'
 import { createTables } from './tables.ts'
+import { listWorkers } from './workers/list.ts'
 import { createRegistry } from './workers/registry.ts'
 import { createSharing } from './workers/sharing.ts'
 
@@ -71,7 +75,16 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const hashing = embedded ? embeddedHashing : couchHashing
     const confirmations = createConfirmations({ database: couch.db(config.controlDb), clock, hashing })
     const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
-    const routes = [up({ health: () => healthOf(engines) }), confirmPage({ confirmations, log }), ...(mailbox ?? [])]
+    const sessions = acquire(createSessions({ url }))
+    const routes = [
+      up({ health: () => healthOf(engines) }),
+      workers({
+        adminOnly: adminOnly({ whoIs: sessions.whoIs, clock }),
+        list: (signal) => listWorkers(couch.db(config.controlDb), signal),
+      }),
+      confirmPage({ confirmations, log }),
+      ...(mailbox ?? []),
+    ]
     const { host, port } = config
     const never = new AbortController().signal // closed after the engines, not with them
     const http = acquire(await listen({ app: createHttp({ routes, log }), host, port, signal: never }))
@@ -85,7 +98,20 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     registry.register(ROLE, name, dutiesOf(config, tables), signal)
     const sharing = createSharing({ registry, role: ROLE, self: name, serves: hasDuty, signal })
     await serveDatabases(
-      { ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, clock, random, log },
+      {
+        ...settings,
+        controlDb,
+        databases,
+        tables,
+        sharing,
+        couch,
+        engines,
+        mailer,
+        workers: registry,
+        clock,
+        random,
+        log,
+      },
       signal,
     )
   } catch (thrown) {

@@ -6,6 +6,7 @@ import { createControl } from '../sidecar/docstate/control.ts'
 import type { Engine } from '../sidecar/docstate/engine.ts'
 import { healthOf } from '../sidecar/health.ts'
 import { serveDatabases } from '../sidecar/serve-databases.ts'
+import { createRegistry } from '../sidecar/workers/registry.ts'
 import { everything } from '../sidecar/workers/sharing.ts'
 import { createTestCouch, deleteDb, uniqueName } from './support/couchdb.ts'
 import { eventually } from './support/eventually.ts'
@@ -13,7 +14,7 @@ import { eventually } from './support/eventually.ts'
 test('databases that a glob matches come and go', async () => {
   const couch = createTestCouch()
   const prefix = uniqueName('glob')
-  const [controlDb, first, second] = [`${prefix}-control`, `${prefix}/a`, `${prefix}/b`]
+  const [controlDb, first, second] = [`${prefix}-control`, `${prefix}-db-a`, `${prefix}-db-b`]
   const table = createControl<Machines>({})
   const handled: string[] = []
   table.safe('order', 'paid', (doc) => {
@@ -21,16 +22,19 @@ test('databases that a glob matches come and go', async () => {
     return Promise.resolve({ ...doc, state: 'invoiced' })
   })
   const engines = new Map<string, Engine>()
+  const log = pino({ level: 'silent' })
+  const workers = createRegistry({ database: couch.db(controlDb), clock: systemClock, random: Math.random, log })
   const stopping = new AbortController()
   await couch.db(first).create()
   const serving = serveDatabases(
     {
-      ...{ couch, engines, controlDb, databases: [`${prefix}/*`], clock: systemClock, random: Math.random },
+      ...{ couch, engines, controlDb, databases: [`${prefix}-db-*`], clock: systemClock, random: Math.random },
       tables: { control: createControl({}), docstate: table },
       mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
       worker: 'globber',
+      workers,
       sharing: { of: () => everything, known: Promise.resolve() },
-      log: pino({ level: 'silent' }),
+      log,
       lookAgainMs: 300,
     },
     stopping.signal,

@@ -1,12 +1,14 @@
 import type { Config } from '../config.ts'
+import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { countStates, type StateCount } from '../docstate/status.ts'
 import { resolveDatabases } from '../roster.ts'
+import { listWorkers, type Listed } from '../workers/list.ts'
 import { withCouch } from './connect.ts'
 import type { Terminal } from './terminal.ts'
 import { whileBuilding } from './while-building.ts'
 
-/** How many documents of each type are in which state, and how they stand there. */
+/** How many documents of each type are in which state, and how they stand there; which workers there are. */
 export async function status(terminal: Terminal, config: Config): Promise<void> {
   const { signal } = terminal
   await withCouch(config, async (couch) => {
@@ -20,8 +22,23 @@ export async function status(terminal: Terminal, config: Config): Promise<void> 
         terminal.print(`${database}\n  not deployed yet: run "couchdb-sidecar deploy", or start the sidecar`)
       }
     }
+    const workers = await workersIn(couch.db(config.controlDb), signal)
+    terminal.print(`workers\n${workers.length > 0 ? workers.map(lineOf).join('\n') : '  none is running'}`)
   })
 }
+
+async function workersIn(database: Database, signal: AbortSignal): Promise<readonly Listed[]> {
+  try {
+    return await listWorkers(database, signal)
+  } catch (thrown) {
+    if (isCouchError(thrown, 'not_found')) return []
+    throw thrown
+  }
+}
+
+/** Times are those of the worker's own clock. */
+const lineOf = ({ role, id, registeredAt, seenAt }: Listed) =>
+  `  ${role}  ${id}  since ${registeredAt}, last sign of life ${seenAt ?? 'none'}`
 
 const notes: Readonly<Record<string, string>> = {
   parked: 'a worker was lost: "couchdb-sidecar retry" after a look',

@@ -5,6 +5,7 @@ import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Machines } from '../../ddocs/machine.ts'
+import type { Registry } from '../workers/registry.ts'
 import { checkNext } from './check-next.ts'
 import { ClaimLost } from './claims.ts'
 import { saved } from './documents.ts'
@@ -18,6 +19,7 @@ export interface ContextOptions {
   readonly writer: Writer
   readonly store: Store
   readonly mailer: MailBinding
+  readonly workers: Registry
   readonly machines: Machines
   readonly now: () => number
   readonly log: Logger
@@ -54,6 +56,7 @@ export function createRun(options: ContextOptions, flight: Flight): Run {
       const { key, signal } = context
       return (mail ??= options.mailer.forEntry({ key, done: flight.done, signal }))
     },
+    workers: options.workers,
     save: (doc) => save(options, flight, doc),
     find: (id) => options.database.find(id, {}, { signal: flight.signal }),
     put: (doc) => put(options, flight, doc),

@@ -8,6 +8,7 @@ import type { Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
+import type { Registry } from '../workers/registry.ts'
 import { everything, type Part } from '../workers/sharing.ts'
 import { createAssess, type DispatchTable } from './assess.ts'
 import { Backlog } from './backlog.ts'
@@ -30,6 +31,8 @@ export interface EngineOptions {
   readonly database: Database
   readonly table: DispatchTable
   readonly mailer: MailBinding
+  /** For handlers, as `ctx.workers`. */
+  readonly workers: Registry
   /** Name of this worker, as it stands in claims. */
   readonly worker: string
   readonly clock: Clock
@@ -73,7 +76,7 @@ export interface Engine {
 const LAST_WORDS_MS = 2000
 
 export function createEngine(options: EngineOptions): Engine {
-  const { database, table, mailer, worker, clock, random, log } = options
+  const { database, table, mailer, workers, worker, clock, random, log } = options
   const {
     part = everything,
     memory = createMemory(12 * 1024 * 1024),
@@ -93,7 +96,7 @@ export function createEngine(options: EngineOptions): Engine {
   const writer = createWriter(database, hard.signal, leaseMs / 2) // one without an answer must not cost us our claims
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
   const claims = createClaims({ database, store, worker, leaseMs, clock, random, signal: hard.signal })
-  const execute = createExecute({ database, writer, store, mailer, machines, now: () => clock.now(), log })
+  const execute = createExecute({ database, writer, store, mailer, workers, machines, now: () => clock.now(), log })
   const settle = createSettle({ store, claims, machines, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
     createFly({ registration, claims, execute, settle, ticks, log, closed: () => closed }),

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Backoff } from '../core/backoff.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Registry } from '../workers/registry.ts'
 import type { Mail } from './mail.ts'
 
 /**
@@ -74,6 +75,8 @@ export interface Context {
   readonly signal: AbortSignal
   readonly log: Logger
   readonly mail: Mail
+  /** Who is there in a role; to register, and to be told of changes. Give it `ctx.signal`, or it goes on afterwards. */
+  readonly workers: Registry
   /**
    * Saves the document itself before the handler ends; returns it as stored. In another state that ends the entry: what
    * the handler returns or throws afterwards counts for nothing. Throws if the claim is lost.

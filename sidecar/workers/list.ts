@@ -1,0 +1,21 @@
+import type { Database } from '../couch/database.ts'
+import { readLocalDocs } from '../couch/local.ts'
+import { beatId, memberFrom, TYPE, type Member } from './documents.ts'
+
+/** A worker of any role, as it stands in the database. */
+export interface Listed extends Member {
+  readonly role: string
+  /** Its last sign of life, ISO 8601 by its own clock; undefined if it gave none. */
+  readonly seenAt: string | undefined
+}
+
+/** Everybody who is registered, by roles and ids. Throws `CouchError`. */
+export async function listWorkers(database: Database, signal: AbortSignal): Promise<Listed[]> {
+  const docs = await database.withPrefix(`${TYPE}:`, { signal })
+  const ids = docs.map(({ _id }) => beatId(_id))
+  const beats = await readLocalDocs(database, ids, signal)
+  return docs.map((doc) => {
+    const at = beats.get(beatId(doc._id))?.at
+    return { role: String(doc.role), ...memberFrom(doc), seenAt: typeof at === 'string' ? at : undefined }
+  })
+}
