@@ -35,6 +35,7 @@ export interface Config {
   readonly connections: number
   /** Bytes of documents in flight at once. */
   readonly memoryBytes: number
+  readonly leaseMs: number
   readonly graceMs: number
   readonly logLevel: Settings['SIDECAR_LOG_LEVEL']
 }
@@ -74,6 +75,7 @@ export function loadConfig(sources: Sources): Config {
     name: values.SIDECAR_NAME ?? hostname(),
     connections: values.SIDECAR_CONNECTIONS,
     memoryBytes: values.SIDECAR_MEMORY,
+    leaseMs: values.SIDECAR_LEASE,
     graceMs: values.SIDECAR_GRACE,
     logLevel: values.SIDECAR_LOG_LEVEL,
   }

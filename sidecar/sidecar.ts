@@ -93,9 +93,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
     const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
-    const settings = { worker: config.name, memory: createMemory(config.memoryBytes), graceMs: config.graceMs }
-    const { controlDb, databases, name } = config
-    registry.register(ROLE, name, dutiesOf(config, tables), signal)
+    const { controlDb, databases, name, leaseMs, graceMs } = config
+    const settings = { worker: name, memory: createMemory(config.memoryBytes), leaseMs, graceMs }
+    registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const sharing = createSharing({ registry, role: ROLE, self: name, serves: hasDuty, signal })
     await serveDatabases(
       {

@@ -101,6 +101,10 @@ export const settings = z.object({
     argument: 'size',
     meaning: 'the most bytes of documents in flight at once; one handler takes no more than half',
   }),
+  SIDECAR_LEASE: described(duration('1s').prefault('30s'), {
+    argument: 'time',
+    meaning: 'how long another worker believes a claim of this one without a sign of life; half of it for the worker',
+  }),
   SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
     argument: 'time',
     meaning: 'how long running handlers may take to end when the sidecar stops',

@@ -15,7 +15,7 @@ export interface Member {
 
 export const TYPE = 'worker'
 export const DEFAULT_TIMEOUT_MS = 15_000
-const MIN_TIMEOUT_MS = 1000
+const MIN_TIMEOUT_MS = 500
 
 const part = (text: string) => text.replace(/[%:]/g, encodeURIComponent)
 

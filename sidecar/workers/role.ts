@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
 import { Stillness } from '../core/stillness.ts'
 import type { Database } from '../couch/database.ts'
-import type { StoredDoc } from '../couch/documents.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import { createLocalDoc, readLocalDocs, type LocalDoc } from '../couch/local.ts'
 import { beatId, memberDoc, memberFrom, memberId, rolePrefix, sameOptions, type Member } from './documents.ts'
@@ -41,7 +41,10 @@ export class Role {
   readonly #options: RoleOptions
   readonly #stillness: Stillness
   readonly #locals = new Map<string, LocalDoc>()
+  /** Nobody else has the same, as the worker's id should be. */
+  readonly #process = randomUUID()
   #beats = 0
+  readonly #namesakes = new Set<string>()
   /** Rounds since something changed. */
   #calm = 0
   /** When all could be read; long ago if it could not be the last time. */
@@ -96,7 +99,7 @@ export class Role {
     const known = this.#locals.get(id)
     const local = known ?? createLocalDoc(database, beatId(memberId(this.name, id)))
     this.#locals.set(id, local)
-    await local.write({ beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
+    await local.write({ process: this.#process, beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
   }
 
   #read(signal: AbortSignal): Promise<StoredDoc[]> {
@@ -117,12 +120,10 @@ export class Role {
 
   async #removeTheDead(found: Map<string, StoredDoc>, signal: AbortSignal): Promise<void> {
     const { database, clock, log } = this.#options
+    const ids = [...found.keys()].map(beatId)
+    const beats = await readLocalDocs(database, ids, signal)
     const others = [...found.values()].filter((doc) => !this.own.has(memberFrom(doc).id))
-    const beats = await readLocalDocs(
-      database,
-      others.map(({ _id }) => beatId(_id)),
-      signal,
-    )
+    this.#warnOfNamesakes(beats)
     const unseenMs = clock.ticks() - this.#lookedAt
     this.#lookedAt = clock.ticks()
     for (const doc of others) {
@@ -133,6 +134,18 @@ export class Role {
       if (await this.#remove(doc, signal)) log.warn({ role: this.name, worker: member.id }, 'a worker is dead; removed')
       this.#stillness.forget(doc._id)
       found.delete(doc._id)
+    }
+  }
+
+  #warnOfNamesakes(beats: ReadonlyMap<string, Doc>): void {
+    for (const id of this.own.keys()) {
+      const process = beats.get(beatId(memberId(this.name, id)))?.process
+      if (process === undefined || process === this.#process || this.#namesakes.has(id)) continue
+      this.#namesakes.add(id)
+      this.#options.log.warn(
+        { role: this.name, worker: id },
+        'another process is this worker too; give each its own name',
+      )
     }
   }
 

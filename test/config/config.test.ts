@@ -44,6 +44,7 @@ describe('the settings', () => {
       name: hostname(),
       connections: 32,
       memoryBytes: 12 * 1024 * 1024,
+      leaseMs: 30_000,
       graceMs: 10_000,
       logLevel: 'info',
     })
@@ -70,6 +71,7 @@ describe('the settings', () => {
   it('are converted to what they stand for', () => {
     const config = fromEnv({
       SIDECAR_CONFIRM_EXPIRY: '90s',
+      SIDECAR_LEASE: '5s',
       SIDECAR_GRACE: '0s',
       SIDECAR_MEMORY: '2 GB',
       SIDECAR_DATABASES: 'orders, userdb-*,_users',
@@ -79,6 +81,7 @@ describe('the settings', () => {
     })
     expect(config).toMatchObject({
       confirmExpiryMs: 90_000,
+      leaseMs: 5000,
       graceMs: 0,
       memoryBytes: 2 * 1024 ** 3,
       databases: ['orders', 'userdb-*', '_users'],

@@ -9,8 +9,7 @@ import { startFaultyProxy } from '../support/faulty-proxy.ts'
 
 const quick = { timeoutMs: 1000 }
 
-function start(database: Database): Registry {
-  const log = pino({ level: 'silent' })
+function start(database: Database, log = pino({ level: 'silent' })): Registry {
   const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
   onTestFinished(() => registry.close())
   return registry
@@ -162,4 +161,16 @@ test('the end of a registry takes out its workers, and so does the signal of one
   await eventually(async () => expect(await db.withPrefix('worker:')).toHaveLength(1))
   await registry.close()
   expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('two processes of one name are told so, once', async () => {
+  const db = await freshDb('workers')
+  const write = vi.fn()
+  const [one, two] = [start(db, pino({ level: 'warn' }, { write })), start(db)]
+  one.register('mill', 'a', quick)
+  two.register('mill', 'a', quick)
+  await eventually(() => expect(write).toHaveBeenCalled())
+  expect(write.mock.calls[0]![0]).toMatch(/"worker":"a".*another process is this worker too/)
+  await sleep(1000)
+  expect(write).toHaveBeenCalledOnce()
 })
