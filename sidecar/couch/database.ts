@@ -25,7 +25,9 @@ export interface Database {
   get<T = StoredDoc>(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<T>
   /** As `get`, with `undefined` for a document that is not there or deleted. */
   find(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<StoredDoc | undefined>
-  /** The documents of these ids; missing and deleted ones are left out. Any order. */
+  /** The last revision of each branch of a document, with its history (`_revisions`); deleted ones too. */
+  leaves(id: string, options?: CallOptions): Promise<StoredDoc[]>
+  /** The documents of these ids, with their conflicts; missing and deleted ones are left out. Any order. */
   getMany(ids: readonly string[], options?: CallOptions): Promise<StoredDoc[]>
   /** The documents whose ids begin so, in the order of their ids. */
   withPrefix(prefix: string, options?: CallOptions): Promise<StoredDoc[]>
@@ -73,9 +75,19 @@ export function createDatabase(couch: Couch, name: string): Database {
       }
     },
     async getMany(ids, options) {
-      const request = { method: 'POST', path: '_all_docs', query: { include_docs: true }, body: { keys: ids } } as const
+      const request = {
+        method: 'POST',
+        path: '_all_docs',
+        query: { include_docs: true, conflicts: true },
+        body: { keys: ids },
+      } as const
       const { rows } = await call<ViewResult>(request, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
+    },
+    async leaves(id, options) {
+      const query = { open_revs: 'all', revs: true }
+      const rows = await call<{ ok?: StoredDoc }[]>({ path: docPath(id), query }, options)
+      return rows.flatMap(({ ok }) => (ok ? [ok] : []))
     },
     async withPrefix(prefix, options) {
       const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true } // nano makes JSON of it

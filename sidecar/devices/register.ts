@@ -1,6 +1,8 @@
 import type { ControlMachines } from '../../ddocs/machines.ts'
 import type { Clock } from '../core/clock.ts'
+import type { StoredDoc } from '../couch/documents.ts'
 import type { Control } from '../docstate/control.ts'
+import { mergeFields, type Conflict, type Resolver } from '../docstate/merge.ts'
 import { matchCodes } from './confirm-clicked.ts'
 import { giveAccount, takeAccount } from './device-account.ts'
 import { mailOwner, type MailOptions } from './device-new.ts'
@@ -23,4 +25,14 @@ export function registerDevices(control: Control<ControlMachines>, options: Regi
   control.safe('confirm', 'clicked', matchCodes(options))
   control.safe('device', 'confirmed', giveAccount(options))
   control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE)
+  control.resolve('device', mergeDevice)
+}
+
+/** Where nobody knows who changed a field it is the sidecar's: codes and roles must not come back from a device. */
+const mergeDevice: Resolver = (conflict) =>
+  mergeFields(conflict.base ? conflict : { ...conflict, base: onlyIn(conflict) })
+
+/** As if both had begun with what they have in common by name, and `theirs` had changed none of it. */
+function onlyIn({ ours, theirs }: Conflict): StoredDoc {
+  return Object.fromEntries(Object.entries(theirs).filter(([field]) => field in ours)) as StoredDoc
 }

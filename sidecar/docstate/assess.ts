@@ -1,6 +1,7 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerDefaults } from './handler-options.ts'
+import type { Resolver } from './merge.ts'
 import type { Claim, Docstate, Registration } from './types.ts'
 
 /** What a document asks for now. The one place that reads `docstate` to decide. */
@@ -11,6 +12,8 @@ export type Assessment =
   /** Look again at this time (milliseconds since the epoch): another try is due, or a state's time is up. */
   | { readonly kind: 'wait'; readonly until: number }
   | { readonly kind: 'claimed'; readonly claim: Claim; readonly registration: Registration }
+  /** Replication has brought revisions that stand beside each other: nothing is done before there is one. */
+  | { readonly kind: 'conflict'; readonly registration: Registration }
   /** The state has a timeout, but nobody wrote down when it ends. */
   | { readonly kind: 'untimed'; readonly afterMs: number; readonly registration: Registration }
 
@@ -20,6 +23,8 @@ const IGNORE: Assessment = { kind: 'ignore' }
 export interface DispatchTable {
   readonly registrations: readonly Registration[]
   readonly machines: Machines
+  /** By type. */
+  readonly resolvers?: ReadonlyMap<string, Resolver>
 }
 
 /** Every type and state of which documents are taken: that have a handler, or an end. Each once. */
@@ -40,10 +45,13 @@ export type Assess = (doc: StoredDoc, now: number) => Assessment
 export function createAssess({ registrations, machines }: DispatchTable): Assess {
   const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
   const timeouts = timeoutsOf(machines)
+  const types = new Set([...registrations.map(({ type }) => type), ...Object.keys(machines)])
 
   return (doc, now) => {
     const { type, state } = doc
-    if (typeof type !== 'string' || typeof state !== 'string') return IGNORE
+    if (typeof type !== 'string') return IGNORE
+    if (doc._conflicts && types.has(type)) return { kind: 'conflict', registration: conflictOf(type) }
+    if (typeof state !== 'string') return IGNORE
     const registration = table.get(keyOf(type, state))
     const timeout = timeouts.get(keyOf(type, state))
     if (!registration && !timeout) return IGNORE
@@ -84,6 +92,11 @@ function timeoutsOf(machines: Machines): Map<string, Timeout> {
     }
   }
   return timeouts
+}
+
+/** Settling a conflict is a flight like any other; no handler takes part in it. */
+const conflictOf = (type: string): Registration => {
+  return { type, state: 'in conflict', mode: 'safe', handler: () => Promise.resolve(), options: handlerDefaults }
 }
 
 const keyOf = (type: string, state: string) => `${type}\0${state}`

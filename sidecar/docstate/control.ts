@@ -2,6 +2,7 @@ import type { HandledState, Machines, NextState } from '../../ddocs/machine.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { withDefaults } from './handler-options.ts'
+import type { Resolver } from './merge.ts'
 import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
 
 /** A state's name, as far as the machines are known: any string where nothing was declared. */
@@ -48,13 +49,22 @@ export interface Control<M extends Machines = Machines> {
     handler: TypedHandler<M, T, S, D>,
     options?: HandlerOptions,
   ): void
+  /**
+   * How conflicting revisions of a type are merged, instead of by fields. Pure: it may be called again, by any worker.
+   *
+   * @example
+   * control.resolve('order', ({ ours, theirs }) => ({ ...ours, note: theirs.note ?? ours.note }))
+   */
+  resolve<T extends keyof M & string>(type: T, resolver: Resolver): void
   readonly machines: M
   readonly registrations: readonly Registration[]
+  readonly resolvers: ReadonlyMap<string, Resolver>
 }
 
 /** An empty dispatch table for these machines. Two handlers for one state are a `ConfigError`. */
 export function createControl<const M extends Machines = Machines>(machines: M): Control<M> {
   const registrations: Registration[] = []
+  const resolvers = new Map<string, Resolver>()
 
   const register =
     (mode: Mode) =>
@@ -73,5 +83,11 @@ export function createControl<const M extends Machines = Machines>(machines: M):
       registrations.push({ type, state, mode, handler: handler as Handler, options })
     }
 
-  return { safe: register('safe'), unsafe: register('unsafe'), machines, registrations } as Control<M>
+  function resolve(type: string, resolver: Resolver): void {
+    if (resolvers.has(type)) throw new ConfigError([`two resolvers for ${type}: expected one`])
+    resolvers.set(type, resolver)
+  }
+
+  const handlers = { safe: register('safe'), unsafe: register('unsafe') }
+  return { ...handlers, resolve, machines, registrations, resolvers } as Control<M>
 }

@@ -16,6 +16,8 @@ export interface DispatchOptions {
   readonly laneOf: LaneOf
   /** What becomes of an entry whose worker was lost. */
   readonly recover: { readonly fly: Fly; readonly share: Share }
+  /** For a document with branches. */
+  readonly resolve: { readonly fly: Fly; readonly share: Share }
   /** For a state that ends, with no time written down. */
   readonly stamp: (afterMs: number) => Fly
   readonly due: DueQueue
@@ -54,7 +56,7 @@ export class Dispatch {
    */
   offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): Lane | undefined {
     if (this.flights.join(doc, settled)) return undefined
-    const { assess, isOurs, clock, due, laneOf, recover, stamp } = this.#options
+    const { assess, isOurs, clock, due, laneOf, recover, resolve, stamp } = this.#options
     const assessment = assess(doc, clock.now())
     const ours = assessment.kind !== 'ignore' && (anyway || isOurs(doc))
     switch (assessment.kind) {
@@ -64,6 +66,13 @@ export class Dispatch {
       case 'wait':
         if (ours) due.add(doc._id, assessment.until)
         break
+      case 'conflict': {
+        if (!ours) break
+        const { registration } = assessment
+        if (this.flights.tryStart({ doc, bytes, settled, registration, ...resolve })) return undefined
+        due.add(doc._id, clock.now() + SOON_MS)
+        break
+      }
       case 'claimed': {
         const { claim, registration } = assessment
         const remaining = this.#leases.remaining(doc, claim, ours ? 1 : OTHERS_LEASES)

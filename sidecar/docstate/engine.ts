@@ -21,6 +21,7 @@ import { createLanes } from './lanes.ts'
 import { createLook } from './look.ts'
 import type { MailBinding } from './mail.ts'
 import { createRecover } from './recover.ts'
+import { createResolve } from './resolve.ts'
 import { createRounds } from './rounds.ts'
 import { createSettle } from './settle.ts'
 import { createStamp } from './stamp.ts'
@@ -61,6 +62,8 @@ export interface EngineHealth {
   readonly inFlight: number
   /** Times the feed began again from its start. */
   readonly rewinds: number
+  /** Conflicts that were resolved. */
+  readonly conflicts: number
   /** Code of why the feed cannot be read now. */
   readonly trouble: string | undefined
 }
@@ -92,6 +95,7 @@ export function createEngine(options: EngineOptions): Engine {
   const ticks = () => clock.ticks()
   let closed = false
   let started = false
+  let conflicts = 0
 
   const writer = createWriter(database, hard.signal, leaseMs / 2) // one without an answer must not cost us our claims
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
@@ -107,6 +111,19 @@ export function createEngine(options: EngineOptions): Engine {
     ...{ assess, laneOf, due, clock, log },
     isOurs: ({ _id, type, state }) => part.isOurs({ type: String(type), state: String(state) }, _id),
     recover: { fly: createRecover({ store, laneOf, clock, log }), share: memory.share() },
+    resolve: {
+      fly: createResolve({
+        database,
+        writer,
+        table,
+        due,
+        clock,
+        log,
+        signal: hard.signal,
+        onResolved: () => conflicts++,
+      }),
+      share: memory.share(),
+    },
     stamp: createStamp({ store, clock, log }),
     onFull: (lane) => backlog.add(lane),
   })
@@ -177,6 +194,7 @@ export function createEngine(options: EngineOptions): Engine {
       following: watch.following,
       inFlight: dispatch.flights.size,
       rewinds: watch.rewinds,
+      conflicts,
       trouble: watch.trouble?.code,
     }),
   }

@@ -96,6 +96,10 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
   switch (assessment.kind) {
     case 'ignore':
       return []
+    case 'conflict':
+      return [
+        'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
+      ]
     case 'ready':
       return ['It is ready: a running sidecar takes it at once.']
     case 'wait': {

@@ -1,6 +1,7 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import { ConfigError } from '../core/errors.ts'
 import { createControl, type Control } from './control.ts'
+import type { Resolver } from './merge.ts'
 import type { Registration } from './types.ts'
 
 /** What a module of handlers exports by default. */
@@ -34,6 +35,7 @@ export function defineHandlers(
 export interface LoadedHandlers {
   readonly machines: Machines
   readonly registrations: readonly Registration[]
+  readonly resolvers: ReadonlyMap<string, Resolver>
 }
 
 /** Runs the registration of a module. Throws `ConfigError` for a handler that its machines do not know. */
@@ -48,8 +50,14 @@ export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers 
   const registrations = loaded.flatMap((handlers) => handlers.registrations)
   const types = loaded.flatMap(({ machines }) => Object.keys(machines))
   const places = registrations.map(({ type, state }) => `a handler for ${type} in state ${state}`)
-  const named = [...types.map((type) => `a machine for ${type}`), ...places]
+  const resolvers = loaded.flatMap((handlers) => [...handlers.resolvers])
+  const named = [
+    ...types.map((type) => `a machine for ${type}`),
+    ...places,
+    ...resolvers.map(([type]) => `a resolver for ${type}`),
+  ]
   const twice = new Set(named.filter((name, index) => named.indexOf(name) !== index))
   if (twice.size > 0) throw new ConfigError([...twice].map((name) => `${name}: expected one, got two`))
-  return { machines: Object.assign({}, ...loaded.map(({ machines }) => machines)) as Machines, registrations }
+  const machines = Object.assign({}, ...loaded.map(({ machines }) => machines)) as Machines
+  return { machines, registrations, resolvers: new Map(resolvers) }
 }

@@ -3,6 +3,8 @@ import type { Database, ViewQuery } from '../couch/database.ts'
 /** The view of documents by state, key `[type, state, status, at]`, in every followed database (see `ddocs/`). */
 export const DDOC = 'docstate'
 export const BY_STATE = 'by_state'
+/** Documents of which there is more than one last revision, key `[type, state]`. */
+export const CONFLICTS = 'conflicts'
 
 export interface Range {
   readonly startkey: readonly unknown[]
@@ -19,13 +21,18 @@ export interface Listed {
   readonly at: string | null
 }
 
-/** A range of `by_state`, a page at a time. Documents that move meanwhile may be missed or come twice. */
-export async function* pages(database: Database, range: Range, signal?: AbortSignal): AsyncGenerator<Listed[]> {
+/** A range of `by_state`, or all of a view, a page at a time. What moves meanwhile may be missed or come twice. */
+export async function* pages(
+  database: Database,
+  range: Range,
+  signal?: AbortSignal,
+  view = BY_STATE,
+): AsyncGenerator<Listed[]> {
   let from: ViewQuery = { startkey: range.startkey }
   for (;;) {
     const query = { ...from, endkey: range.endkey, reduce: false, limit: PAGE }
-    const { rows } = await database.view(DDOC, BY_STATE, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
-    yield rows.map(({ id, key }) => ({ id: id!, at: (key as [string, string, string, string | null])[3] }))
+    const { rows } = await database.view(DDOC, view, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
+    yield rows.map(({ id, key }) => ({ id: id!, at: (key as (string | null)[])[3] ?? null }))
     const last = rows.at(-1)
     if (!last || rows.length < PAGE) return
     from = { startkey: last.key, startkey_docid: `${last.id!}\0` } // the next id there is: the last may have moved

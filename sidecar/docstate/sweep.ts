@@ -2,7 +2,7 @@ import { isoTime, type Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import type { Part } from '../workers/sharing.ts'
 import { placesOf, type DispatchTable } from './assess.ts'
-import { pages, type Listed } from './pages.ts'
+import { CONFLICTS, pages, type Listed } from './pages.ts'
 
 export interface SweepOptions {
   readonly database: Database
@@ -23,7 +23,8 @@ const MAX_REMEMBERED = 1000
 
 /**
  * The list for truth, where the feed is for speed: by the view `by_state`, key `[type, state, status, at]`, all
- * documents of the handled states that are ready, claimed by somebody, or due soon. Reads ids only.
+ * documents of the handled states that are ready, claimed by somebody, or due soon; and those in conflict, whatever
+ * their state. Reads ids only.
  *
  * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */
@@ -60,6 +61,8 @@ export function createSweep({ database, table, part, clock, horizonMs, look }: S
       }
     }
     waited = waiting
+    const all = { startkey: [null], endkey: [{}] }
+    for await (const rows of pages(database, all, signal, CONFLICTS)) await look(idsOf(rows), true, signal)
   }
 }
 

@@ -1,0 +1,40 @@
+import type { Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+
+/** The revisions of a document that stand beside each other, with the common beginning of any two. */
+export interface Branches {
+  /** Not the deleted ones. The first is what CouchDB shows. */
+  readonly leaves: readonly StoredDoc[]
+  /** Undefined where CouchDB does not have it any more. */
+  base(a: StoredDoc, b: StoredDoc): Promise<StoredDoc | undefined>
+}
+
+interface Revisions {
+  readonly start: number
+  readonly ids: readonly string[]
+}
+
+/** Reads all of them. Throws `CouchError`. */
+export async function readBranches(database: Database, id: string, signal: AbortSignal): Promise<Branches> {
+  const read = await database.leaves(id, { signal })
+  const histories = new Map<string, readonly string[]>()
+  const leaves = read
+    .filter(({ _deleted }) => !_deleted)
+    .map(({ _revisions, ...doc }) => {
+      const { start, ids } = _revisions as Revisions
+      histories.set(
+        doc._rev,
+        ids.map((hash, at) => `${start - at}-${hash}`),
+      )
+      return doc
+    })
+    .sort((a, b) => parseInt(b._rev) - parseInt(a._rev) || (a._rev < b._rev ? 1 : -1))
+  return {
+    leaves,
+    async base(a, b) {
+      const known = new Set(histories.get(b._rev))
+      const rev = histories.get(a._rev)?.find((one) => known.has(one))
+      return rev === undefined ? undefined : database.find(id, { rev }, { signal })
+    },
+  }
+}
