@@ -1,0 +1,28 @@
+/** The module of handlers of the sidecars in the chaos: each takes its time, and has one effect. */
+export const handlersModule = (recorderUrl: string, worker: string): string => `
+  async function effect(doc, ctx) {
+    await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
+    if (ctx.signal.aborted) throw ctx.signal.reason
+    const line = JSON.stringify({ doc: doc._id, key: ctx.key, worker: ${JSON.stringify(worker)} })
+    await fetch(${JSON.stringify(recorderUrl)}, { method: 'POST', body: line })
+    return { ...doc, state: 'done' }
+  }
+  export default {
+    machines: {},
+    register(control) {
+      control.safe('safe', 'new', effect)
+      control.unsafe('park', 'new', effect)
+      control.unsafe('retry', 'new', effect, { onLost: 'retry' })
+    },
+  }`
+
+/** Loaded before a sidecar: its clock is an hour off, as one that nobody has set. */
+export const shiftedClock = (ms: number): string => `
+  const now = Date.now
+  Date.now = () => now() + ${ms}
+  globalThis.Date = class extends Date {
+    constructor(...parts) {
+      super(...(parts.length === 0 ? [Date.now()] : parts))
+    }
+  }
+  Date.now = () => now() + ${ms}`

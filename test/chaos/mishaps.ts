@@ -1,0 +1,48 @@
+/** What happens to the fleet, one after the other; which one and to whom is drawn. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PrivateCouch } from '../support/couchdb.ts'
+import { cut, cutAfterUpstream, delay, pass, refuse, type Fault } from '../support/faulty-proxy.ts'
+import { LEASE_MS, wrongClock, type Worker } from './fleet.ts'
+
+export interface World {
+  readonly couch: PrivateCouch
+  readonly folder: string
+  readonly random: () => number
+}
+
+/** Resolves when the world is as it was, apart from what the sidecars have to mend by themselves. */
+export type Mishap = (victim: Worker, world: World) => Promise<void>
+
+export const mishaps: Readonly<Record<string, Mishap>> = {
+  async 'kill -9 and restart'(victim, { random }) {
+    await victim.kill()
+    await sleep(random() * 2000)
+    await victim.start()
+  },
+  async 'pause for twice the lease'(victim) {
+    process.kill(victim.pid, 'SIGSTOP')
+    await sleep(2 * LEASE_MS)
+    process.kill(victim.pid, 'SIGCONT')
+  },
+  async 'restart of CouchDB'(_victim, { couch }) {
+    await couch.restart()
+  },
+  async 'errors, cuts and delays'(victim, { random }) {
+    const faults: Fault[] = [refuse(500), refuse(503), refuse(429), cut, cutAfterUpstream, delay(500), pass, pass]
+    victim.proxy.plan(() => faults[Math.floor(random() * faults.length)])
+    await sleep(3000)
+    victim.proxy.plan(() => undefined)
+  },
+  async 'connections dropped'(victim) {
+    victim.proxy.dropConnections()
+  },
+  async 'a network that is gone for longer than the lease'(victim) {
+    await victim.proxy.down()
+    await sleep(1.5 * LEASE_MS)
+    await victim.proxy.up()
+  },
+  async 'a clock that is an hour off'(victim, { folder, random }) {
+    await victim.stop()
+    await victim.start(await wrongClock(folder, random() < 0.5))
+  },
+}

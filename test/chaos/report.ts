@@ -1,0 +1,47 @@
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import type { Effect } from './recorder.ts'
+
+/** What came of all documents, type by type. */
+export interface Outcome {
+  readonly type: string
+  readonly written: number
+  readonly done: number
+  readonly parked: number
+  /** Neither done nor parked. */
+  readonly lost: readonly string[]
+  /** Done without an effect. */
+  readonly skipped: readonly string[]
+  /** With more than one effect. */
+  readonly twice: readonly string[]
+  /** Those of them whose effects had more than one key. */
+  readonly otherKeys: readonly string[]
+}
+
+const TYPES = ['safe', 'park', 'retry'] as const
+
+export function outcomesOf(docs: readonly StoredDoc[], effects: readonly Effect[]): Outcome[] {
+  const byDoc = new Map<string, Effect[]>()
+  for (const effect of effects) byDoc.set(effect.doc, [...(byDoc.get(effect.doc) ?? []), effect])
+  const isParked = ({ docstate }: StoredDoc) => (docstate as { parked?: unknown } | undefined)?.parked !== undefined
+  return TYPES.map((type) => {
+    const ours = docs.filter((doc) => doc.type === type)
+    const idsOf = (found: readonly StoredDoc[]) => found.map(({ _id }) => _id)
+    const done = ours.filter(({ state }) => state === 'done')
+    const parked = ours.filter((doc) => doc.state !== 'done' && isParked(doc))
+    const twice = ours.filter(({ _id }) => (byDoc.get(_id)?.length ?? 0) > 1)
+    return {
+      type,
+      written: ours.length,
+      done: done.length,
+      parked: parked.length,
+      lost: idsOf(ours.filter((doc) => !done.includes(doc) && !parked.includes(doc))),
+      skipped: idsOf(done.filter(({ _id }) => !byDoc.has(_id))),
+      twice: idsOf(twice),
+      otherKeys: idsOf(twice.filter(({ _id }) => new Set(byDoc.get(_id)!.map(({ key }) => key)).size > 1)),
+    }
+  })
+}
+
+export const rowOf = ({ type, written, done, parked, lost, skipped, twice, otherKeys }: Outcome): string =>
+  `${type.padEnd(5)}  ${written} written, ${done} done, ${parked} parked, ${lost.length} lost, ` +
+  `${skipped.length} done without effect, ${twice.length} run twice (${otherKeys.length} with another key)`
