@@ -2,6 +2,7 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { userNameOf } from '../../sidecar/devices/names.ts'
+import { eventually } from '../support/eventually.ts'
 import { createTestCouch, needs } from '../support/couchdb.ts'
 import {
   askAgain,
@@ -97,8 +98,11 @@ test('a device that asks again after its confirmation failed gets another passwo
   const theirs = { _id: `org.couchdb.user:${name}`, type: 'user', name, roles: [], device_id: 'of another database' }
   const _rev = await users.put(theirs)
   const clicked = typeCode(link)
-  const confirmed = await untilState(registration, device._id, 'confirmed')
-  await control.admin.put({ ...confirmed, state: 'error', docstate: undefined }) // as after ten tries
+  await untilState(registration, device._id, 'confirmed')
+  await eventually(async () => {
+    const confirmed = await control.admin.get(device._id) // each failed try is another revision
+    await control.admin.put({ ...confirmed, state: 'error', docstate: undefined }) // as after ten of them
+  })
   expect(await clicked).toMatchObject({ status: 403 })
   await users.remove(theirs._id, _rev)
 
