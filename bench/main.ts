@@ -12,6 +12,7 @@ import { runEngine } from './engine.ts'
 import { median } from './figures.ts'
 import { measureLatency } from './latency.ts'
 import { measureIdle, measurePeakMemory } from './quiet.ts'
+import { measureChurn, measureShared, measureTakeover } from './sharing.ts'
 import { createReport, formatReport, saveReport, type Line } from './report.ts'
 
 const COUNT = Number(process.env.BENCH_DOCS ?? 20_000)
@@ -25,7 +26,7 @@ const lines: Line[] = []
 
 try {
   for (const guarded of [false, true]) lines.push(...(await throughput(guarded)))
-  lines.push(...(await latency()), await memory(), await idle())
+  lines.push(...(await latency()), await memory(), await idle(), ...(await sharing()))
   const report = await createReport(couch, lines)
   console.log(`\n${formatReport(report)}`)
   console.log(await saveReport(report, 'bench/results'))
@@ -112,10 +113,54 @@ async function memory(): Promise<Line> {
   }
 }
 
+/** A sign of life each 5 s, at most a fifth earlier. */
+const SIGNS_OF_LIFE = 60 / 4 + 1
+
 async function idle(): Promise<Line> {
   const { writes, requests } = await measureIdle(couch, url, 60)
-  const figure = `${writes} writes, ${requests} requests that could write`
-  return { what: 'an idle minute', figure, target: 'none', met: writes === 0 && requests === 0 }
+  return {
+    what: 'an idle minute',
+    figure: `${writes} documents written, ${requests} requests that write (signs of life)`,
+    target: `none but ${SIGNS_OF_LIFE} signs of life`,
+    met: writes === 0 && requests <= SIGNS_OF_LIFE,
+  }
+}
+
+async function sharing(): Promise<Line[]> {
+  const [one, three]: { rate: number; inVain: number }[][] = [[], []]
+  for (let round = 0; round < ROUNDS; round++) {
+    one!.push(await measureShared(couch, url, COUNT, 1))
+    three!.push(await measureShared(couch, url, COUNT, 3))
+    progress(`one worker: ${Math.round(one!.at(-1)!.rate)}/s; three: ${Math.round(three!.at(-1)!.rate)}/s`)
+  }
+  const [alone, shared] = [one!, three!].map((runs) => median(runs.map(({ rate }) => rate))) as [number, number]
+  const inVain = median(three!.map(({ inVain }) => inVain))
+  const { knownMs, rate } = await measureTakeover(couch, url, COUNT)
+  const { mean, worst } = measureChurn(100, 100)
+  return [
+    { what: 'one worker, unsafe handler', figure: `${Math.round(alone)} documents/s` },
+    { what: 'three workers on the same machine', figure: `${Math.round(shared)} documents/s` },
+    {
+      what: 'three workers / one',
+      figure: (shared / alone).toFixed(2),
+      target: '≥ 1',
+      met: shared >= alone,
+    },
+    {
+      what: 'documents reached for in vain',
+      figure: `${(inVain * 100).toFixed(2)} %`,
+      target: '< 1 %',
+      met: inVain < 0.01,
+    },
+    {
+      what: 'takeover of the half of a worker that was killed (timeout 3 s)',
+      figure: `known after ${(knownMs / 1000).toFixed(1)} s, then ${Math.round(rate)} documents/s`,
+    },
+    {
+      what: 'share moved when one of 100 comes or goes, over 1/n',
+      figure: `mean ${mean.toFixed(2)}, worst ${worst.toFixed(2)}`,
+    },
+  ]
 }
 
 function progress(text: string): void {

@@ -39,6 +39,8 @@ const OTHERS_LEASES = 1.5
  */
 export class Dispatch {
   readonly flights: Flights
+  /** Documents that were reached for, and another worker had won. */
+  inVain = 0
   readonly #options: DispatchOptions
   readonly #leases: LeaseWatch
 
@@ -102,6 +104,7 @@ export class Dispatch {
 
   #landed({ departure, flight, end, newer }: Landing): void {
     const { due, clock } = this.#options
+    if (end === 'not-ours') this.inVain += 1
     if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
     else if (newer === flight.doc._rev) this.#again(flight.doc, departure.bytes)
     else if (newer !== undefined) due.add(flight.id)

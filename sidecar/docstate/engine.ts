@@ -62,6 +62,8 @@ export interface EngineHealth {
   readonly inFlight: number
   /** Times the feed began again from its start. */
   readonly rewinds: number
+  /** Documents that were reached for, and another worker had won. */
+  readonly inVain: number
   /** Conflicts that were resolved. */
   readonly conflicts: number
   /** Code of why the feed cannot be read now. */
@@ -194,6 +196,7 @@ export function createEngine(options: EngineOptions): Engine {
       following: watch.following,
       inFlight: dispatch.flights.size,
       rewinds: watch.rewinds,
+      inVain: dispatch.inVain,
       conflicts,
       trouble: watch.trouble?.code,
     }),
