@@ -1,6 +1,6 @@
 import type { Couch } from './client.ts'
 import { CouchError, isCouchError } from './errors.ts'
-import type { BulkRow, DbInfo, Doc, StoredDoc, ViewResult } from './documents.ts'
+import type { BulkRow, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -22,9 +22,11 @@ export interface Database {
   info(options?: CallOptions): Promise<DbInfo>
   /** Makes the database; one that exists already is fine. True if it was made now. */
   create(options?: CallOptions): Promise<boolean>
-  get<T = StoredDoc>(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<T>
+  get<T = StoredDoc>(id: string, query?: Record<string, string | number | boolean>, options?: CallOptions): Promise<T>
   /** As `get`, with `undefined` for a document that is not there or deleted. */
-  find(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<StoredDoc | undefined>
+  find(id: string, query?: Record<string, string | number | boolean>, options?: CallOptions): Promise<StoredDoc | undefined>
+  /** Every end of the document's history, deleted ones too, that any copy knows of which a cluster can ask now. */
+  leaves(id: string, options?: CallOptions): Promise<Leaf[]>
   /** The documents of these ids; missing and deleted ones are left out. Any order. */
   getMany(ids: readonly string[], options?: CallOptions): Promise<StoredDoc[]>
   /** The documents whose ids begin so, in the order of their ids. */
@@ -40,6 +42,9 @@ export interface Database {
   /** The bytes of a continuous `_changes` feed. */
   changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
 }
+
+/** A cluster asked for as many answers waits for every copy there is. */
+const MORE_THAN_COPIES = 100
 
 /** Ids keep the slash of `_design/` and `_local/`, everything else in them is encoded. */
 const docPath = (id: string) => {
@@ -69,6 +74,16 @@ export function createDatabase(couch: Couch, name: string): Database {
         return await database.get<StoredDoc>(id, query, options)
       } catch (thrown) {
         if (isCouchError(thrown, 'not_found')) return undefined
+        throw thrown
+      }
+    },
+    async leaves(id, options) {
+      const query = { open_revs: 'all', revs: true, r: MORE_THAN_COPIES }
+      try {
+        const rows = await database.get<{ ok?: Leaf }[]>(id, query, options)
+        return rows.flatMap(({ ok }) => (ok ? [ok] : []))
+      } catch (thrown) {
+        if (isCouchError(thrown, 'not_found')) return []
         throw thrown
       }
     },

@@ -12,6 +12,7 @@ import { everything, type Part } from '../workers/sharing.ts'
 import { createAssess, type DispatchTable } from './assess.ts'
 import { Backlog } from './backlog.ts'
 import { createClaims } from './claims.ts'
+import { createContest } from './contest.ts'
 import { Dispatch } from './dispatch.ts'
 import { DueQueue } from './due.ts'
 import { createExecute } from './execute.ts'
@@ -92,7 +93,8 @@ export function createEngine(options: EngineOptions): Engine {
 
   const writer = createWriter(database, hard.signal, leaseMs / 2) // one without an answer must not cost us our claims
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
-  const claims = createClaims({ database, store, worker, leaseMs, clock, random, signal: hard.signal })
+  const contest = createContest({ database, writer, store, leaseMs, clock, random, signal: hard.signal })
+  const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
   const execute = createExecute({ database, writer, store, mailer, machines, now: () => clock.now(), log })
   const settle = createSettle({ store, claims, machines, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
