@@ -3,14 +3,12 @@ import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import type { Doc } from '../couch/documents.ts'
 import { patiently } from '../couch/patiently.ts'
-import type { Writer } from '../couch/writer.ts'
 import type { Flight } from './flight.ts'
-import { docOf, holdsClaim, judgeClaim, yieldOf } from './rivals.ts'
+import { docOf, holdsClaim, judgeClaim, takingOut } from './rivals.ts'
 import type { Store, Stored } from './store.ts'
 
 export interface ContestOptions {
   readonly database: Database
-  readonly writer: Writer
   readonly store: Store
   readonly leaseMs: number
   readonly clock: Clock
@@ -25,7 +23,7 @@ export interface ContestOptions {
  */
 export type Contest = (flight: Flight, base: string, renewed: () => Doc) => Promise<Stored>
 
-const BACKOFF = { baseMs: 100, capMs: 5000 }
+const BACKOFF = { baseMs: 200, capMs: 5000 }
 
 /**
  * A 202 has not won, and nobody may act on it. All copies are asked for all leaves:
@@ -38,7 +36,7 @@ const BACKOFF = { baseMs: 100, capMs: 5000 }
  * revision is still free, and what we let go of here could be run beside a claim won there.
  */
 export function createContest(options: ContestOptions): Contest {
-  const { database, writer, store, leaseMs, clock, random, signal } = options
+  const { database, store, leaseMs, clock, random, signal } = options
   const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
 
   return async (flight, base, renewed) => {
@@ -51,9 +49,9 @@ export function createContest(options: ContestOptions): Contest {
       flight.doc = docOf(ours)
       switch (judgeClaim(ours, base, leaves)) {
         case 'yield': {
-          const written = await ask(() => writer.write(yieldOf(flight.doc)))
-          if (written.kind !== 'conflict') return { kind: 'lost' }
-          break
+          const kept = leaves.filter((leaf) => !leaf._deleted && leaf !== ours)
+          await ask(() => database.merge(takingOut([ours], kept), { signal }))
+          return { kind: 'lost' }
         }
         case 'wait':
           if (clock.ticks() - began > leaseMs) return { kind: 'lost' } // dead like the others: for whoever watches leases

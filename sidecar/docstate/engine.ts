@@ -20,6 +20,7 @@ import { createFly } from './fly.ts'
 import { createLanes } from './lanes.ts'
 import { createLook } from './look.ts'
 import type { MailBinding } from './mail.ts'
+import { Prune } from './prune.ts'
 import { createRecover } from './recover.ts'
 import { createRounds } from './rounds.ts'
 import { createSettle } from './settle.ts'
@@ -93,7 +94,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   const writer = createWriter(database, hard.signal, leaseMs / 2) // one without an answer must not cost us our claims
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
-  const contest = createContest({ database, writer, store, leaseMs, clock, random, signal: hard.signal })
+  const contest = createContest({ database, store, leaseMs, clock, random, signal: hard.signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
   const execute = createExecute({ database, writer, store, mailer, machines, now: () => clock.now(), log })
   const settle = createSettle({ store, claims, machines, clock, random, log })
@@ -111,12 +112,14 @@ export function createEngine(options: EngineOptions): Engine {
   })
   const look = createLook(database, dispatch)
   const backlog = new Backlog({ database, part, look, clock, random, log })
+  const prune = new Prune({ database, leaseMs, clock, random, log })
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,
     assess,
     dispatch,
     backlog,
+    prune,
     places,
     clock,
     random,
@@ -157,7 +160,7 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch, backlog].map((part) => part.run(soft.signal))
+      const loops = [watch, backlog, prune].map((part) => part.run(soft.signal))
       loops.push(rounds.lookAtDue(soft.signal), rounds.sweepNowAndThen(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Doc, Leaf, StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import type { Flight } from './flight.ts'
@@ -27,11 +28,23 @@ export function descends({ _revisions: { start, ids } }: Leaf, rev: string): boo
   return generation < start && ids[start - generation] === rev.slice(rev.indexOf('-') + 1)
 }
 
-/** What is left of a claim that was taken back: a deleted leaf, told from one that somebody deleted. */
-export const yieldOf = ({ _id, _rev, state, docstate }: StoredDoc) => ({
-  ...{ _id, _rev, _deleted: true, state },
-  docstate: { ...(docstate as object), yielded: true },
-})
+/**
+ * What is written to take these leaves out, and `kept` with them: a copy that knows only of one that goes would lose the
+ * document for a moment. Whoever takes out the same leaf writes the same revision.
+ */
+export function takingOut(out: readonly Leaf[], kept: readonly Leaf[]): Leaf[] {
+  return [...kept.filter((leaf) => leaf._attachments === undefined), ...out.map(yieldOf)] // stubs cannot be merged
+}
+
+/** What is left of a leaf that was taken out: a deleted one, told from one that somebody deleted. */
+function yieldOf({ _id, _rev, _revisions, state, docstate }: Leaf): Leaf {
+  const start = _revisions.start + 1
+  const hash = createHash('md5').update(`yielded ${_rev}`).digest('hex')
+  return {
+    ...{ _id, _rev: `${start}-${hash}`, _revisions: { start, ids: [hash, ..._revisions.ids] } },
+    ...{ _deleted: true, state, docstate: { ...(docstate as object | undefined), state, yielded: true } },
+  }
+}
 
 const hasYielded = (leaf: Leaf): boolean => leaf._deleted === true && docstateOf(leaf)?.yielded === true
 
@@ -48,4 +61,36 @@ export function judgeClaim(ours: Leaf, base: string, leaves: readonly Leaf[]): '
   if (rivals.length === 0) return 'alone'
   const isBefore = (leaf: Leaf) => !leaf._deleted && docstateOf(leaf)?.claim && compareRevs(leaf._rev, ours._rev) < 0
   return rivals.every(isBefore) ? 'wait' : 'yield'
+}
+
+/**
+ * What to do after a write that was not upon a claim and was stored below the quorum: who else handled the document
+ * safely, or found the same worker dead, may have written beside us. Answers the leaves that are to go: ours if a
+ * client wrote beside it, or if another outcome comes after it; otherwise those before it that say the same.
+ */
+export function judgeOutcome(ours: Leaf, base: StoredDoc, leaves: readonly Leaf[]): readonly Leaf[] {
+  const rivals = leaves.filter(
+    (leaf) => leaf._rev !== ours._rev && !leaf._deleted && descends(leaf, base._rev) && !docstateOf(leaf)?.claim,
+  )
+  const isClients = (leaf: Leaf) => leaf.state === base.state && !docstateOf(leaf)
+  const isAfter = (leaf: Leaf) => compareRevs(leaf._rev, ours._rev) > 0
+  if (rivals.some((leaf) => isClients(leaf) || isAfter(leaf))) return [ours]
+  return rivals.filter(({ type, state }) => type === ours.type && state === ours.state)
+}
+
+/**
+ * Claims that count for nothing if they are dead: CouchDB shows what came of the same entry. Only those of `among`, if
+ * it is given: revisions that have been leaves for a whole lease.
+ */
+export function voidClaims(leaves: readonly Leaf[], among?: readonly string[]): readonly Leaf[] {
+  const living = leaves.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
+  const shown = living[0]
+  const known = shown && docstateOf(shown)
+  if (!shown || known?.claim) return []
+  return living.filter((leaf) => {
+    const docstate = docstateOf(leaf)
+    if (!docstate?.claim || docstate.entry === undefined || among?.includes(leaf._rev) === false) return false
+    const wentOn = shown.state !== leaf.state || known?.entry === docstate.entry
+    return wentOn && descends(shown, docstate.entry)
+  })
 }

@@ -10,6 +10,7 @@ import { docstateOf } from './assess.ts'
 import { rebase } from './documents.ts'
 import type { Flight } from './flight.ts'
 import { compareRevs, docOf, holdsClaim } from './rivals.ts'
+import { createTidy } from './tidy.ts'
 
 /** What became of a write on a flight's document, once that is known. */
 export type Stored =
@@ -39,6 +40,8 @@ export interface StoreOptions {
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 
 export function createStore({ database, writer, clock, random, signal }: StoreOptions): Store {
+  const tidy = createTidy({ database, clock, random, signal })
+
   /** Undefined where nobody knows. */
   async function attempt(flight: Flight, doc: Doc): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
     try {
@@ -69,16 +72,21 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
     let doc = wanted
     let unsure = false
     for (let tries = 1; ; tries++) {
+      const base = flight.doc
+      const hadClaim = holdsClaim(flight, base)
       const outcome = await attempt(flight, doc)
+      if (outcome?.kind === 'accepted' && !hadClaim && !wantsClaim) {
+        return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
+      }
       if (outcome && outcome.kind !== 'conflict') return outcome
       unsure ||= outcome === undefined
-      const hadClaim = holdsClaim(flight, flight.doc)
       if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
       if (!outcome) await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
 
       const current = await read(flight)
       if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
-      if (wantsClaim && !hadClaim) return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
+      if (wantsClaim && !hadClaim)
+        return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
       if (!current || !holdsClaim(flight, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
         return unsure && !wantsClaim && !takenOver(flight, current) ? { kind: 'stored' } : { kind: 'lost' }

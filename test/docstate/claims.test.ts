@@ -97,8 +97,8 @@ test.each([0, 0.5, 0.999])(
     const stopping = new AbortController()
     let hangs = false
     const claims = createClaims({
-      ...{ database: createTestCouch().db('none'), worker: 'w', leaseMs: 30_000, clock, random: () => random },
-      signal: stopping.signal,
+      ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
+      contest: () => Promise.reject(new Error('no contest')),
       async store(flight, doc) {
         if (hangs) await new Promise(() => undefined)
         flight.doc = { ...doc, _rev: '2-b' }

@@ -5,9 +5,7 @@ import { eventually } from '../support/eventually.ts'
 
 test('a private cluster keeps every document three times, also of a node that was killed meanwhile', async () => {
   needs('cluster')
-  const began = performance.now()
   const cluster = await startCluster()
-  console.log('started in', performance.now() - began)
   try {
     const dbs = cluster.nodes.map(({ url }) => createTestCouch({ url }).db('kept'))
     await dbs[0]!.create()
@@ -19,8 +17,6 @@ test('a private cluster keeps every document three times, also of a node that wa
     await cluster.whole()
     await eventually(async () => expect(await dbs[2]!.getMany(['a', 'b'])).toHaveLength(2))
   } finally {
-    const t = performance.now()
     await cluster.stop()
-    console.log('stopped in', performance.now() - t, 'all', performance.now() - began)
   }
 })
