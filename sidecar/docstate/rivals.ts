@@ -13,7 +13,7 @@ export const holdsClaim = (flight: Flight, doc: Doc): boolean => docstateOf(doc)
 /** The document of a leaf, to be written upon. */
 export function docOf(leaf: Leaf): StoredDoc {
   const { _revisions, ...doc } = leaf
-  return doc as StoredDoc
+  return doc
 }
 
 /** As CouchDB orders leaves that are not deleted: it shows the last. */
