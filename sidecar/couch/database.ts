@@ -1,6 +1,6 @@
 import type { Couch } from './client.ts'
 import { CouchError, isCouchError } from './errors.ts'
-import type { BulkRow, DbInfo, Doc, StoredDoc, ViewResult } from './documents.ts'
+import type { BulkRow, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -22,11 +22,15 @@ export interface Database {
   info(options?: CallOptions): Promise<DbInfo>
   /** Makes the database; one that exists already is fine. True if it was made now. */
   create(options?: CallOptions): Promise<boolean>
-  get<T = StoredDoc>(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<T>
+  get<T = StoredDoc>(id: string, query?: Record<string, string | number | boolean>, options?: CallOptions): Promise<T>
   /** As `get`, with `undefined` for a document that is not there or deleted. */
-  find(id: string, query?: Record<string, string | boolean>, options?: CallOptions): Promise<StoredDoc | undefined>
-  /** The last revision of each branch of a document, with its history (`_revisions`); deleted ones too. */
-  leaves(id: string, options?: CallOptions): Promise<StoredDoc[]>
+  find(
+    id: string,
+    query?: Record<string, string | number | boolean>,
+    options?: CallOptions,
+  ): Promise<StoredDoc | undefined>
+  /** Every end of the document's history, deleted ones too, that any copy knows of which a cluster can ask now. */
+  leaves(id: string, options?: CallOptions): Promise<Leaf[]>
   /** The documents of these ids, with their conflicts; missing and deleted ones are left out. Any order. */
   getMany(ids: readonly string[], options?: CallOptions): Promise<StoredDoc[]>
   /** The documents whose ids begin so, in the order of their ids. */
@@ -37,11 +41,19 @@ export interface Database {
   put(doc: Doc, options?: CallOptions): Promise<string>
   /** `_bulk_docs`, from documents already in JSON: one that has no JSON must not take the others with it. */
   bulk(docs: readonly string[], options?: CallOptions): Promise<BulkRow[]>
+  /**
+   * Writes leaves as replication does: as they are, beside whatever there is. Every copy of a cluster takes all of them
+   * at once. What CouchDB refuses (`validate_doc_update`) is left out, without a word.
+   */
+  merge(leaves: readonly Leaf[], options?: CallOptions): Promise<void>
   remove(id: string, rev: string, options?: CallOptions): Promise<void>
   view(ddoc: string, view: string, query?: ViewQuery, options?: CallOptions): Promise<ViewResult>
   /** The bytes of a continuous `_changes` feed. */
   changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
 }
+
+/** A cluster asked for as many answers waits for every copy there is. */
+const MORE_THAN_COPIES = 100
 
 /** Ids keep the slash of `_design/` and `_local/`, everything else in them is encoded. */
 const docPath = (id: string) => {
@@ -74,6 +86,16 @@ export function createDatabase(couch: Couch, name: string): Database {
         throw thrown
       }
     },
+    async leaves(id, options) {
+      const query = { open_revs: 'all', revs: true, r: MORE_THAN_COPIES }
+      try {
+        const rows = await database.get<{ ok?: Leaf }[]>(id, query, options)
+        return rows.flatMap(({ ok }) => (ok ? [ok] : []))
+      } catch (thrown) {
+        if (isCouchError(thrown, 'not_found')) return []
+        throw thrown
+      }
+    },
     async getMany(ids, options) {
       const request = {
         method: 'POST',
@@ -83,11 +105,6 @@ export function createDatabase(couch: Couch, name: string): Database {
       } as const
       const { rows } = await call<ViewResult>(request, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
-    },
-    async leaves(id, options) {
-      const query = { open_revs: 'all', revs: true }
-      const rows = await call<{ ok?: StoredDoc }[]>({ path: docPath(id), query }, options)
-      return rows.flatMap(({ ok }) => (ok ? [ok] : []))
     },
     async withPrefix(prefix, options) {
       const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true } // nano makes JSON of it
@@ -120,6 +137,9 @@ export function createDatabase(couch: Couch, name: string): Database {
         throw new CouchError('garbled', { request: `POST /${name}/_bulk_docs`, reason: 'expected an array of rows' })
       }
       return rows
+    },
+    async merge(docs, options) {
+      await call({ method: 'POST', path: '_bulk_docs', body: { docs, new_edits: false } }, options)
     },
     async remove(id, rev, options) {
       await call({ method: 'DELETE', path: docPath(id), query: { rev } }, options)

@@ -14,6 +14,11 @@ export interface StoredDoc extends Doc {
   readonly _rev: string
 }
 
+/** One end of a document's history, with the way to it: hashes of its revisions, the last one first. */
+export interface Leaf extends StoredDoc {
+  readonly _revisions: { readonly start: number; readonly ids: readonly string[] }
+}
+
 declare const opaque: unique symbol
 /**
  * A place in a `_changes` feed. Opaque: two of them can neither be ordered nor told to be the same place (the same

@@ -9,11 +9,6 @@ export interface Branches {
   base(a: StoredDoc, b: StoredDoc): Promise<StoredDoc | undefined>
 }
 
-interface Revisions {
-  readonly start: number
-  readonly ids: readonly string[]
-}
-
 /** Reads all of them. Throws `CouchError`. */
 export async function readBranches(database: Database, id: string, signal: AbortSignal): Promise<Branches> {
   const read = await database.leaves(id, { signal })
@@ -21,7 +16,7 @@ export async function readBranches(database: Database, id: string, signal: Abort
   const leaves = read
     .filter(({ _deleted }) => !_deleted)
     .map(({ _revisions, ...doc }) => {
-      const { start, ids } = _revisions as Revisions
+      const { start, ids } = _revisions
       histories.set(
         doc._rev,
         ids.map((hash, at) => `${start - at}-${hash}`),

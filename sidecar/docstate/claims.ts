@@ -1,8 +1,6 @@
 import { isoTime, type Clock } from '../core/clock.ts'
-import { fullJitter, type Random } from '../core/backoff.ts'
-import type { Database } from '../couch/database.ts'
-import { patiently } from '../couch/patiently.ts'
-import { docstateOf } from './assess.ts'
+import type { Random } from '../core/backoff.ts'
+import type { Contest } from './contest.ts'
 import { claimed, released } from './documents.ts'
 import type { Flight } from './flight.ts'
 import type { Store, Stored } from './store.ts'
@@ -22,14 +20,12 @@ export interface Claims {
 }
 
 export interface ClaimsOptions {
-  readonly database: Database
   readonly store: Store
+  readonly contest: Contest
   readonly worker: string
   readonly leaseMs: number
   readonly clock: Clock
   readonly random: Random
-  /** The end of all patience. */
-  readonly signal: AbortSignal
 }
 
 /** Which part of a lease its holder believes in: the rest is for whoever watches it with a faster clock. */
@@ -42,12 +38,12 @@ export class ClaimLost extends Error {
 }
 
 /**
- * A claim is won by a write that the document's revision lets only one worker make. A server's 201 is won; 409 and a
- * cluster's 202 are lost. It is renewed each third of the lease, long before anybody may doubt it; a worker that could
+ * A claim is won by a write that the document's revision lets only one worker make. A server's 201 is won, 409 lost; a
+ * cluster's 202 is contested. It is renewed each third of the lease, long before anybody may doubt it; a worker that could
  * not prove it for nine tenths of a lease no longer believes it has it, and its handler is told.
  */
 export function createClaims(options: ClaimsOptions): Claims {
-  const { store, worker, leaseMs, clock, random } = options
+  const { store, contest, worker, leaseMs, clock, random } = options
   const held = new Set<Flight>()
   const renewing = new Set<Flight>()
 
@@ -86,14 +82,12 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   return {
     async take(flight) {
-      const asked = clock.ticks()
-      const outcome = await store(flight, claimed(flight, claimOf(flight)))
-      if (outcome.kind === 'stored') {
-        flight.provenAt = asked
-        held.add(flight)
-        return outcome
-      }
-      if (outcome.kind === 'accepted') await takeBack(flight, options)
+      const base = flight.doc._rev
+      const renewed = () => claimed(flight, claimOf(flight))
+      flight.provenAt = clock.ticks()
+      const first = await store(flight, renewed())
+      const outcome = first.kind === 'accepted' ? await contest(flight, base, renewed) : first
+      if (outcome.kind === 'stored') held.add(flight)
       return outcome
     },
 
@@ -119,24 +113,3 @@ export function createClaims(options: ClaimsOptions): Claims {
     drop: (flight) => void held.delete(flight),
   }
 }
-
-/**
- * After a 202 our revision may stand beside another worker's claim on the same one. Then ours is taken out of the tree,
- * whichever of them CouchDB shows. Otherwise it is released, since without it the document would be gone or be another
- * branch of its history; with a wait, for a cluster that could not store this will not store the next at once.
- */
-async function takeBack(flight: Flight, options: ClaimsOptions): Promise<void> {
-  const { database, store, clock, random, signal } = options
-  const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
-  const ours = flight.doc._rev
-  const winner = await ask(() => database.find(flight.id, { conflicts: true }, { signal }))
-  if (!winner) return
-  for (const rev of [winner._rev, ...(winner._conflicts ?? [])]) {
-    if (rev === ours || parseInt(rev) !== parseInt(ours)) continue
-    const sibling = await ask(() => database.find(flight.id, { rev }, { signal }))
-    if (sibling && docstateOf(sibling)?.claim) return ask(() => database.remove(flight.id, ours, { signal }))
-  }
-  if (winner._rev === ours) await store(flight, released(flight, clock.now() + fullJitter(BACKOFF, 3, random)))
-}
-
-const BACKOFF = { baseMs: 1000, capMs: 60_000 }

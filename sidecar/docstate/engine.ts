@@ -13,6 +13,7 @@ import { everything, type Part } from '../workers/sharing.ts'
 import { createAssess, type DispatchTable } from './assess.ts'
 import { Backlog } from './backlog.ts'
 import { createClaims } from './claims.ts'
+import { createContest } from './contest.ts'
 import { Dispatch } from './dispatch.ts'
 import { DueQueue } from './due.ts'
 import { createExecute } from './execute.ts'
@@ -20,6 +21,7 @@ import { createFly } from './fly.ts'
 import { createLanes } from './lanes.ts'
 import { createLook } from './look.ts'
 import type { MailBinding } from './mail.ts'
+import { Prune } from './prune.ts'
 import { createRecover } from './recover.ts'
 import { createResolve } from './resolve.ts'
 import { createRounds } from './rounds.ts'
@@ -101,7 +103,8 @@ export function createEngine(options: EngineOptions): Engine {
 
   const writer = createWriter(database, hard.signal, leaseMs / 2) // one without an answer must not cost us our claims
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
-  const claims = createClaims({ database, store, worker, leaseMs, clock, random, signal: hard.signal })
+  const contest = createContest({ database, store, leaseMs, clock, random, signal: hard.signal })
+  const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
   const execute = createExecute({ database, writer, store, mailer, workers, machines, now: () => clock.now(), log })
   const settle = createSettle({ store, claims, machines, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
@@ -131,12 +134,14 @@ export function createEngine(options: EngineOptions): Engine {
   })
   const look = createLook(database, dispatch)
   const backlog = new Backlog({ database, part, look, clock, random, log })
+  const prune = new Prune({ database, leaseMs, clock, random, log })
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,
     assess,
     dispatch,
     backlog,
+    prune,
     places,
     clock,
     random,
@@ -177,7 +182,7 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch, backlog].map((part) => part.run(soft.signal))
+      const loops = [watch, backlog, prune].map((part) => part.run(soft.signal))
       loops.push(rounds.lookAtDue(soft.signal), rounds.sweepNowAndThen(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end

@@ -2,18 +2,20 @@ import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Database } from '../couch/database.ts'
-import type { Doc } from '../couch/documents.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import { patiently } from '../couch/patiently.ts'
 import type { Writer } from '../couch/writer.ts'
 import { docstateOf } from './assess.ts'
 import { rebase } from './documents.ts'
 import type { Flight } from './flight.ts'
+import { compareRevs, docOf, holdsClaim } from './rivals.ts'
+import { createTidy } from './tidy.ts'
 
 /** What became of a write on a flight's document, once that is known. */
 export type Stored =
   | { readonly kind: 'stored' }
-  /** By fewer copies than the quorum. Counts as lost for a claim. */
+  /** By fewer copies than the quorum. A claim: perhaps, and perhaps beside another worker's (`contest.ts`). */
   | { readonly kind: 'accepted' }
   /** Somebody else has changed the document, and it is not ours any more. */
   | { readonly kind: 'lost' }
@@ -38,6 +40,8 @@ export interface StoreOptions {
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 
 export function createStore({ database, writer, clock, random, signal }: StoreOptions): Store {
+  const tidy = createTidy({ database, clock, random, signal })
+
   /** Undefined where nobody knows. */
   async function attempt(flight: Flight, doc: Doc): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
     try {
@@ -55,27 +59,37 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
     }
   }
 
+  /** What there is now: of several branches ours, as long as it is there. */
+  async function read(flight: Flight): Promise<StoredDoc | undefined> {
+    const leaves = await patiently(() => database.leaves(flight.id, { signal }), { clock, random, signal })
+    const living = leaves.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
+    const current = living.find((leaf) => holdsClaim(flight, leaf)) ?? living[0]
+    return current && docOf(current)
+  }
+
   return async (flight, wanted) => {
     const wantsClaim = holdsClaim(flight, wanted)
     let doc = wanted
     let unsure = false
     for (let tries = 1; ; tries++) {
+      const base = flight.doc
+      const hadClaim = holdsClaim(flight, base)
       const outcome = await attempt(flight, doc)
+      if (outcome?.kind === 'accepted' && !hadClaim && !wantsClaim) {
+        return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
+      }
       if (outcome && outcome.kind !== 'conflict') return outcome
       unsure ||= outcome === undefined
-      const hadClaim = holdsClaim(flight, flight.doc)
       if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
       if (!outcome) await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
 
-      const current = await patiently(() => database.find(flight.id, {}, { signal }), { clock, random, signal })
+      const current = await read(flight)
       if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
+      if (wantsClaim && !hadClaim)
+        return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
       if (!current || !holdsClaim(flight, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
         return unsure && !wantsClaim && !takenOver(flight, current) ? { kind: 'stored' } : { kind: 'lost' }
-      }
-      if (!hadClaim) {
-        flight.doc = current // the claim had arrived
-        return { kind: 'stored' }
       }
       doc = rebase(flight.doc, doc, current) // edited beside us: our change upon theirs
       flight.doc = current
@@ -88,5 +102,3 @@ function takenOver(flight: Flight, current: Doc | undefined): boolean {
   const docstate = current?.state === flight.registration.state ? docstateOf(current) : undefined
   return docstate !== undefined && !!(docstate.claim ?? docstate.parked ?? docstate.failure?.code === 'lost')
 }
-
-const holdsClaim = (flight: Flight, doc: Doc): boolean => docstateOf(doc)?.claim?.token === flight.token

@@ -48,6 +48,8 @@ export interface Docstate {
   readonly parked?: { readonly at: string; readonly reason: string }
   /** The handler is done with this entry although the document stays in the state. */
   readonly handled?: string
+  /** Of a deleted leaf: a write beside another worker's, taken back. */
+  readonly yielded?: boolean
   /** In `error`: the state in which it failed, to which `retry` brings it back. */
   readonly failed_in?: string
   /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */

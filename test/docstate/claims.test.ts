@@ -1,12 +1,11 @@
 /** Claims under races and cuts that are too short or too long for the other tests. */
-import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { createClaims } from '../../sidecar/docstate/claims.ts'
 import { Flight } from '../../sidecar/docstate/flight.ts'
 import { withDefaults } from '../../sidecar/docstate/handler-options.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { silence, startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { silence, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
@@ -97,8 +96,8 @@ test.each([0, 0.5, 0.999])(
     const stopping = new AbortController()
     let hangs = false
     const claims = createClaims({
-      ...{ database: createTestCouch().db('none'), worker: 'w', leaseMs: 30_000, clock, random: () => random },
-      signal: stopping.signal,
+      ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
+      contest: () => Promise.reject(new Error('no contest')),
       async store(flight, doc) {
         if (hangs) await new Promise(() => undefined)
         flight.doc = { ...doc, _rev: '2-b' }
@@ -144,72 +143,4 @@ test('a request that gets no answer does not cost the claims of the others', asy
   go.open()
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   expect(aborted).toBe(false)
-})
-
-const answer = (rows: unknown) => ({
-  status: 202,
-  headers: { 'content-type': 'application/json' },
-  body: Readable.from([Buffer.from(JSON.stringify(rows))]),
-})
-
-/** As of a cluster that stored it on too few nodes. */
-const accepted: Fault = async (exchange) => {
-  const chunks: Buffer[] = []
-  for await (const chunk of (await exchange.forward()).body) chunks.push(chunk)
-  const rows = JSON.parse(Buffer.concat(chunks).toString()) as object[]
-  await exchange.send(answer(rows.map((row) => ({ ...row, accepted: true }))))
-  exchange.end()
-}
-
-test('a cluster that stores every claim below its quorum is not written to without end', async () => {
-  const { db, proxy, through } = await setUp()
-  let ran = 0
-  await startRig(through, (control) =>
-    control.unsafe('order', 'paid', async (doc) => {
-      ran += 1
-      return { ...doc, state: 'invoiced' }
-    }),
-  )
-  proxy.plan((request) => (isBulk(request) ? accepted : undefined))
-  await db.put({ _id: 'o', type: 'order', state: 'paid' })
-  await eventually(async () => expect(docstateIn(await db.get('o'))?.retry_at).toBeDefined())
-  await sleep(500)
-  expect(proxy.requests.filter(isBulk).length).toBeLessThan(5)
-  expect(ran).toBe(0)
-  proxy.plan(() => undefined)
-  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'), { within: 15_000 })
-  expect(ran).toBe(1)
-})
-
-test('a claim stored below the quorum gives way to another worker’s, although CouchDB shows ours', async () => {
-  const { db, proxy, through } = await setUp()
-  const couch = createTestCouch()
-  const write = (...docs: object[]) =>
-    couch.request({ method: 'POST', db: db.name, path: '_bulk_docs', body: { new_edits: false, docs } })
-  await db.put({ _id: 'o', type: 'order', state: 'paid' })
-  const base = await db.get('o')
-  const branch = (doc: object, hash: string) => ({
-    ...doc,
-    ...{ _id: 'o', _rev: `2-${hash}`, _revisions: { start: 2, ids: [hash, base._rev.slice(2)] } },
-  })
-  const [theirs, ours] = ['0'.repeat(32), 'f'.repeat(32)] as const
-  proxy.next(async (exchange) => {
-    const claim = { worker: 'other', token: 'other', at: new Date().toISOString(), lease_ms: 30_000 }
-    const { docs } = JSON.parse(exchange.request.body) as { docs: object[] }
-    await write(branch({ ...base, docstate: { state: 'paid', entry: base._rev, claim } }, theirs))
-    await write(branch(docs[0]!, ours))
-    await exchange.send(answer([{ ok: true, id: 'o', rev: `2-${ours}`, accepted: true }]))
-    exchange.end()
-  }, isBulk)
-  let ran = 0
-  await startRig(through, (control) =>
-    control.unsafe('order', 'paid', async (doc) => {
-      ran += 1
-      return { ...doc, state: 'invoiced' }
-    }),
-  )
-  await eventually(async () => expect((await db.get('o'))._rev).toBe(`2-${theirs}`))
-  await sleep(500)
-  expect(ran).toBe(0)
-  expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts')
 })

@@ -1,20 +1,16 @@
 /**
- * A CouchDB of one's own, from the binary of an installation: a free port, a directory of its own, a random password,
- * one node. It has no node name, so that it needs no port mapper (epmd), which would outlive it.
- *
- * A shell stands between, and ends it with this process, however this process ends: its `read` returns when the pipe
- * to it breaks. Unless it was told to keep the data, it removes them.
+ * A CouchDB of one's own, from the binary of an installation: a free port, a directory of its own, a random password.
+ * Unless it is to be a node of a cluster it has no node name, so that it needs no port mapper (epmd), which would
+ * outlive it.
  */
-import { spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
+import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
 
 export interface PrivateCouch {
   /** With the admin's credentials. The same after a restart. */
@@ -29,14 +25,16 @@ export interface PrivateCouch {
   stop(): Promise<void>
 }
 
+/** Of a node of a cluster: what all nodes have in common, and what only this one has. */
+export interface NodeSettings {
+  /** `couchdb1@127.0.0.1` */
+  readonly name: string
+  readonly cookie: string
+  readonly epmdPort: number
+  readonly password: string
+}
+
 const START_MS = 30_000
-const SHELL = `
-"$0" >>"$1/couch.log" 2>&1 </dev/null &
-echo $!
-read -r keep
-kill -9 $! 2>/dev/null
-wait $! 2>/dev/null
-[ "$keep" ] || rm -rf "$1"`
 
 /** Where the binary is, if there is one: `COUCHDB_BIN`, or where CouchDB's packages put it. */
 export function findCouchBinary(): string | undefined {
@@ -44,15 +42,17 @@ export function findCouchBinary(): string | undefined {
   return existsSync(binary) ? binary : undefined
 }
 
-export async function startCouchBinary(binary: string): Promise<PrivateCouch> {
+/** A node of a cluster is up before its cluster is: it has no system databases then. */
+export async function startCouchBinary(binary: string, node?: NodeSettings): Promise<PrivateCouch> {
   const home = await mkdtemp(join(tmpdir(), 'couchdb-test-'))
-  const password = randomBytes(16).toString('hex')
+  const password = node?.password ?? randomBytes(16).toString('hex')
+  const proof = node ? '_up' : '_users'
   try {
     // Below the ports that the system gives to outgoing connections, one of which might take it during a restart.
     return await startOnFreePort(randomInt(20_000, 32_000), async (port) => {
-      const env = { ...process.env, ...(await configure(binary, home, port, password)) }
+      const env = { ...process.env, ...(await configure({ binary, home, port, password, node })) }
       const url = `http://admin:${password}@127.0.0.1:${port}`
-      let running = await run(binary, home, env, url)
+      let running = await run({ binary, home, env, url, proof })
       return {
         url,
         get pid() {
@@ -61,7 +61,7 @@ export async function startCouchBinary(binary: string): Promise<PrivateCouch> {
         kill: () => running.end('keep'),
         async restart() {
           await running.end('keep')
-          running = await run(binary, home, env, url)
+          running = await run({ binary, home, env, url, proof })
         },
         async stop() {
           await running.end('remove')
@@ -75,11 +75,20 @@ export async function startCouchBinary(binary: string): Promise<PrivateCouch> {
   }
 }
 
+interface RunOptions {
+  readonly binary: string
+  readonly home: string
+  readonly env: NodeJS.ProcessEnv
+  readonly url: string
+  /** What it answers when it is up. */
+  readonly proof: string
+}
+
 /** Starts the process and waits until it is up. */
-async function run(binary: string, home: string, env: NodeJS.ProcessEnv, url: string) {
-  const started = await startProcess(binary, home, env)
+async function run({ binary, home, env, url, proof }: RunOptions): Promise<OwnedProcess> {
+  const started = await startOwnedProcess({ command: [binary], home, log: 'couch.log', env })
   try {
-    await untilUp(url)
+    await untilUp(url, proof)
     return started
   } catch (thrown) {
     await started.end('keep')
@@ -88,13 +97,21 @@ async function run(binary: string, home: string, env: NodeJS.ProcessEnv, url: st
   }
 }
 
+interface ConfigureOptions {
+  readonly binary: string
+  readonly home: string
+  readonly port: number
+  readonly password: string
+  readonly node: NodeSettings | undefined
+}
+
 /** Writes its configuration; returns the environment that leads it there. */
-async function configure(binary: string, home: string, port: number, password: string) {
+async function configure({ binary, home, port, password, node }: ConfigureOptions): Promise<NodeJS.ProcessEnv> {
   const etc = join(dirname(binary), '..', 'etc')
   const ini = `[couchdb]
 database_dir = ${home}/data
 view_index_dir = ${home}/data
-single_node = true
+single_node = ${!node}
 [chttpd]
 port = ${port}
 bind_address = 127.0.0.1
@@ -104,42 +121,25 @@ admin = ${password}
 level = warning
 `
   await writeFile(join(home, 'local.ini'), ini)
-  const args = await readFile(join(etc, 'vm.args'), 'utf8')
-  await writeFile(join(home, 'vm.args'), args.replace(/^-s?name .*$/m, ''))
+  const args = (await readFile(join(etc, 'vm.args'), 'utf8')).replace(/^-(s?name|setcookie) .*$/gm, '')
+  const distribution = node ? `-name ${node.name}\n-setcookie ${node.cookie}\n-start_epmd false\n` : ''
+  await writeFile(join(home, 'vm.args'), `${args}\n${distribution}`)
   return {
     COUCHDB_INI_FILES: `${join(etc, 'default.ini')} ${join(home, 'local.ini')}`,
     COUCHDB_ARGS_FILE: join(home, 'vm.args'),
+    ...(node && { ERL_EPMD_PORT: String(node.epmdPort) }),
   }
 }
 
-async function startProcess(binary: string, home: string, env: NodeJS.ProcessEnv) {
-  // Detached: Ctrl-C is for the test runner, which then ends this.
-  const shell = spawn('/bin/sh', ['-c', SHELL, binary, home], {
-    env,
-    detached: true,
-    stdio: ['pipe', 'pipe', 'ignore'],
-  })
-  const gone = once(shell, 'exit')
-  const [pid] = (await once(createInterface({ input: shell.stdout }), 'line')) as [string]
-  return {
-    pid: Number(pid),
-    /** Kills it. Fine if it is gone already. */
-    async end(data: 'keep' | 'remove') {
-      if (!shell.stdin.writableEnded) shell.stdin.end(data === 'keep' ? 'keep\n' : '')
-      await gone
-    },
-  }
-}
-
-/** It is up when it says so and has made its system databases. */
-async function untilUp(url: string): Promise<void> {
+/** It is up when it says so and, by itself, has made its system databases. */
+async function untilUp(url: string, proof: string): Promise<void> {
   const { origin, username, password } = new URL(url)
   const headers = { authorization: `Basic ${btoa(`${username}:${password}`)}` }
   const isUp = async (path: string) => (await fetch(`${origin}/${path}`, { headers })).ok
   const deadline = performance.now() + START_MS
   for (;;) {
     try {
-      if ((await isUp('_up')) && (await isUp('_users'))) return
+      if ((await isUp('_up')) && (await isUp(proof))) return
     } catch (refused) {
       if (performance.now() > deadline) throw refused
     }

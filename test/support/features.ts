@@ -1,6 +1,7 @@
 import { inject, TestRunner } from 'vitest'
 import { findChromium } from './browser.ts'
 import { findCouchBinary } from './couchdb-binary.ts'
+import { findPortMapper } from './couchdb-cluster.ts'
 import { findProcessTable } from './processes.ts'
 
 /**
@@ -33,6 +34,10 @@ const lackingInEmbedded = {
 
 /** What a machine may lack, with the way to find out. */
 const lackingHere = {
+  cluster: {
+    find: findPortMapper,
+    reason: 'no CouchDB binary with its port mapper (epmd) here: install it, or set COUCHDB_BIN',
+  },
   browser: { find: findChromium, reason: 'no Chromium here: install it, or set CHROMIUM_BIN' },
   'private server': { find: findCouchBinary, reason: 'no CouchDB binary here: install it, or set COUCHDB_BIN' },
   'process table': { find: findProcessTable, reason: 'no /proc here: the processes of others cannot be looked at' },

@@ -1,0 +1,130 @@
+/**
+ * Three private CouchDBs as one cluster: every document is kept by all of them (n=3), and two of them are the quorum.
+ * They find each other by a port mapper (epmd) of their own on a port of its own, so that clusters of two runs have
+ * nothing to do with each other, and nothing outlives the run. They listen at 127.0.0.1 only.
+ */
+import { randomBytes, randomInt } from 'node:crypto'
+import { existsSync, readdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createCouch } from '../../sidecar/couch/client.ts'
+import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
+import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
+import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
+
+export interface CouchCluster {
+  readonly nodes: readonly PrivateCouch[]
+  /** Resolves when every node sees all of them. */
+  whole(): Promise<void>
+  /** Ends all of it and removes the data. */
+  stop(): Promise<void>
+}
+
+const NODES = 3
+const SYSTEM_DATABASES = ['_users', '_replicator', '_global_changes']
+const WHOLE_MS = 30_000
+
+/** The port mapper that comes with CouchDB's Erlang, if both are there. */
+export function findPortMapper(): string | undefined {
+  const binary = findCouchBinary()
+  if (binary === undefined) return undefined
+  const root = join(dirname(binary), '..')
+  const erlang = readdirSync(root).find((name) => name.startsWith('erts-'))
+  const mapper = join(root, erlang ?? '', 'bin', 'epmd')
+  return erlang !== undefined && existsSync(mapper) ? mapper : undefined
+}
+
+/** Ask `needs('cluster')` first. Takes seconds to start, so it may be shared: whoever starts it, stops it. */
+export async function startCluster(): Promise<CouchCluster> {
+  const stops: (() => Promise<void>)[] = []
+  const stop = async () => {
+    for (const stop of stops.splice(0).reverse()) await stop()
+  }
+  try {
+    const epmdPort = await startPortMapper(stops)
+    const [cookie, password] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')]
+    const names = Array.from({ length: NODES }, (_, i) => `couchdb${i + 1}@127.0.0.1`)
+    const start = async (name: string) => {
+      const node = await startCouchBinary(findCouchBinary()!, { name, cookie, epmdPort, password })
+      stops.push(() => node.stop())
+      return node
+    }
+    const starts = await Promise.allSettled(names.map(start))
+    const nodes = starts.map((started) => {
+      if (started.status === 'rejected') throw started.reason
+      return started.value
+    })
+    const whole = async () => void (await Promise.all(nodes.map((node) => untilWhole(node.url))))
+    await introduce(nodes[0]!, names.slice(1))
+    await whole()
+    await makeSystemDatabases(nodes[0]!)
+    return { nodes, whole, stop }
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+}
+
+async function startPortMapper(stops: (() => Promise<void>)[]): Promise<number> {
+  const home = await mkdtemp(join(tmpdir(), 'couchdb-cluster-'))
+  stops.push(() => rm(home, { recursive: true, force: true }))
+  return startOnFreePort(randomInt(20_000, 32_000), async (port) => {
+    const command = [findPortMapper()!, '-port', String(port), '-address', '127.0.0.1']
+    const mapper: OwnedProcess = await startOwnedProcess({ command, home, log: 'epmd.log', env: process.env })
+    stops.push(() => mapper.end('remove'))
+    await untilListening(port)
+    return port
+  })
+}
+
+async function untilListening(port: number): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    const listens = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(true))
+      socket.on('error', () => resolve(false))
+      socket.on('connect', () => socket.destroy())
+    })
+    if (listens) return
+    if (tries === 100) throw new Error(`the port mapper does not listen at port ${port}`)
+    await delay(20)
+  }
+}
+
+/** Tells one node of the others; the others learn it from there. */
+async function introduce({ url }: PrivateCouch, names: readonly string[]): Promise<void> {
+  const couch = createCouch({ url })
+  try {
+    for (const name of names) {
+      await couch.request({ method: 'PUT', db: '_node', path: `_local/_nodes/${encodeURIComponent(name)}`, body: {} })
+    }
+  } finally {
+    await couch.close()
+  }
+}
+
+async function makeSystemDatabases({ url }: PrivateCouch): Promise<void> {
+  const couch = createCouch({ url })
+  try {
+    for (const name of SYSTEM_DATABASES) await couch.db(name).create()
+  } finally {
+    await couch.close()
+  }
+}
+
+async function untilWhole(url: string): Promise<void> {
+  const couch = createCouch({ url })
+  const deadline = performance.now() + WHOLE_MS
+  try {
+    for (;;) {
+      const seen = await couch.request<{ all_nodes: unknown[]; cluster_nodes: unknown[] }>({ path: '_membership' })
+      if (seen.all_nodes.length === NODES && seen.cluster_nodes.length === NODES) return
+      if (performance.now() > deadline) throw new Error(`not a whole cluster: ${JSON.stringify(seen)}`)
+      await delay(50)
+    }
+  } finally {
+    await couch.close()
+  }
+}
