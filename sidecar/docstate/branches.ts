@@ -1,5 +1,6 @@
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
+import { docstateOf } from './assess.ts'
 
 /** The revisions of a document that stand beside each other, with the common beginning of any two. */
 export interface Branches {
@@ -29,7 +30,10 @@ export async function readBranches(database: Database, id: string, signal: Abort
     async base(a, b) {
       const known = new Set(histories.get(b._rev))
       const rev = histories.get(a._rev)?.find((one) => known.has(one))
-      return rev === undefined ? undefined : database.find(id, { rev }, { signal })
+      if (rev === undefined) return undefined
+      const kept = await database.find(id, { rev }, { signal })
+      // A claim changes nothing but the engine's field: whoever claimed it wrote down what it was.
+      return kept ?? [a, b].find((leaf) => histories.get(leaf._rev)?.[1] === rev && docstateOf(leaf)?.claim)
     },
   }
 }

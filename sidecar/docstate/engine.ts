@@ -21,7 +21,6 @@ import { createFly } from './fly.ts'
 import { createLanes } from './lanes.ts'
 import { createLook } from './look.ts'
 import type { MailBinding } from './mail.ts'
-import { Prune } from './prune.ts'
 import { createRecover } from './recover.ts'
 import { createResolve } from './resolve.ts'
 import { createRounds } from './rounds.ts'
@@ -134,14 +133,12 @@ export function createEngine(options: EngineOptions): Engine {
   })
   const look = createLook(database, dispatch)
   const backlog = new Backlog({ database, part, look, clock, random, log })
-  const prune = new Prune({ database, leaseMs, clock, random, log })
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,
     assess,
     dispatch,
     backlog,
-    prune,
     places,
     clock,
     random,
@@ -182,7 +179,7 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch, backlog, prune].map((part) => part.run(soft.signal))
+      const loops = [watch, backlog].map((part) => part.run(soft.signal))
       loops.push(rounds.lookAtDue(soft.signal), rounds.sweepNowAndThen(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end

@@ -77,20 +77,3 @@ export function judgeOutcome(ours: Leaf, base: StoredDoc, leaves: readonly Leaf[
   if (rivals.some((leaf) => isClients(leaf) || isAfter(leaf))) return [ours]
   return rivals.filter(({ type, state }) => type === ours.type && state === ours.state)
 }
-
-/**
- * Claims that count for nothing if they are dead: CouchDB shows what came of the same entry. Only those of `among`, if
- * it is given: revisions that have been leaves for a whole lease.
- */
-export function voidClaims(leaves: readonly Leaf[], among?: readonly string[]): readonly Leaf[] {
-  const living = leaves.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
-  const shown = living[0]
-  const known = shown && docstateOf(shown)
-  if (!shown || known?.claim) return []
-  return living.filter((leaf) => {
-    const docstate = docstateOf(leaf)
-    if (!docstate?.claim || docstate.entry === undefined || among?.includes(leaf._rev) === false) return false
-    const wentOn = shown.state !== leaf.state || known?.entry === docstate.entry
-    return wentOn && descends(shown, docstate.entry)
-  })
-}

@@ -11,14 +11,12 @@ import { Progress } from '../feed/progress.ts'
 import type { Assess } from './assess.ts'
 import type { Backlog } from './backlog.ts'
 import type { Dispatch } from './dispatch.ts'
-import type { Prune } from './prune.ts'
 
 export interface WatchOptions {
   readonly database: Database
   readonly assess: Assess
   readonly dispatch: Dispatch
   readonly backlog: Backlog
-  readonly prune: Prune
   readonly places: PlaceStore
   readonly clock: Clock
   readonly random: Random
@@ -128,8 +126,7 @@ export class Watch {
   }
 
   async #row({ seq, id, doc, deleted, bytes }: Change, signal: AbortSignal): Promise<void> {
-    const { assess, dispatch, backlog, prune, clock } = this.#options
-    if (doc) prune.see(doc)
+    const { assess, dispatch, backlog, clock } = this.#options
     if (!doc || deleted || assess(doc, clock.now()).kind === 'ignore') {
       dispatch.pass(id)
       return this.#progress.skip(seq)

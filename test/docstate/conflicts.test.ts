@@ -168,3 +168,24 @@ test('types that nobody handles are left alone', async () => {
   expect((await read(db))._conflicts).toHaveLength(1)
   expect(engine.health().conflicts).toBe(0)
 })
+
+test('a dead claim beside what came of its entry goes, also where their beginning was compacted away', async () => {
+  const db = await freshDb('conflicts')
+  const leaf = (way: string, fields: object) => {
+    const ids = [...way].map((letter) => letter.repeat(32))
+    return {
+      ...fields,
+      _id: 'o',
+      type: 'order',
+      _rev: `${ids.length}-${ids[0]!}`,
+      _revisions: { start: ids.length, ids },
+    }
+  }
+  const claim = { worker: 'dead', token: 'dead', at: new Date(0).toISOString(), lease_ms: 1000 }
+  const docstate = { state: 'paid', entry: `1-${'a'.repeat(32)}`, claim }
+  await db.merge([leaf('cba', { state: 'invoiced', total: 2 }), leaf('da', { state: 'paid', total: 1, docstate })])
+  const runs: string[] = []
+  await startRig(db, invoice(runs), { leaseMs: 1000 })
+  await expectSettled(db, { _rev: `3-${'c'.repeat(32)}`, state: 'invoiced', total: 2 })
+  expect(runs).toEqual([])
+})

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { compareRevs, judgeClaim, judgeOutcome, voidClaims } from '../../sidecar/docstate/rivals.ts'
+import { compareRevs, judgeClaim, judgeOutcome } from '../../sidecar/docstate/rivals.ts'
 
 /** The leaf at the end of this way, the last revision first, a letter for each. */
 const leaf = (way: string, fields: object = {}) => ({
@@ -44,13 +44,4 @@ test('an outcome below the quorum gives way to what a client wrote, and leaves a
   const ours = leaf('ca', { state: 'invoiced' })
   expect(judgeOutcome(ours, base, [ours, leaf('ba', { note: 'corrected' })])).toEqual([ours])
   expect(judgeOutcome(ours, base, [ours, leaf('ba', { state: 'refunded' })])).toEqual([])
-})
-
-test('a claim beside the document counts for nothing once its entry has gone on', () => {
-  const beside = claimed('ba')
-  expect(voidClaims([leaf('xca', { state: 'invoiced' }), beside])).toEqual([beside])
-  expect(voidClaims([leaf('xca', { docstate: { state: 'paid', entry: '1-a', parked: {} } }), beside])).toEqual([beside])
-  expect(voidClaims([leaf('xca', { state: 'invoiced' }), beside], ['2-other'])).toEqual([])
-  expect(voidClaims([claimed('xca'), beside])).toEqual([])
-  expect(voidClaims([leaf('xca'), beside])).toEqual([])
 })
