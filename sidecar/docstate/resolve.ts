@@ -2,13 +2,14 @@ import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import { docstateOf, type DispatchTable } from './assess.ts'
 import { readBranches, type Branches } from './branches.ts'
 import type { DueQueue } from './due.ts'
 import type { Fly } from './fly.ts'
 import { LeaseWatch } from './lease-watch.ts'
+import { takingOut } from './rivals.ts'
 import { compareTransitions, mergeFields, type Conflict } from './merge.ts'
 
 export interface ResolveOptions {
@@ -79,7 +80,7 @@ export function createResolve(options: ResolveOptions): Fly {
         if (written.kind === 'refused') log.error({ doc: id, ...written }, 'CouchDB refuses the merged document')
         if (written.kind === 'conflict' || written.kind === 'refused') return 'not-taken'
       }
-      for (const { _rev } of others) await removeBranch(id, _rev)
+      await takeOut(id, others)
       onResolved()
       log.info(
         { doc: id, type: merged.type, state: merged.state, branches: branches.leaves.length },
@@ -92,12 +93,12 @@ export function createResolve(options: ResolveOptions): Fly {
     }
   }
 
-  async function removeBranch(id: string, rev: string): Promise<void> {
-    try {
-      await database.remove(id, rev, { signal })
-    } catch (thrown) {
-      if (!isCouchError(thrown, 'conflict')) throw thrown // it grew: it will be seen again
-    }
+  /** Those that grew meanwhile are no leaves any more: they will be seen again. */
+  async function takeOut(id: string, losing: readonly StoredDoc[]): Promise<void> {
+    const leaves = (await database.leaves(id, { signal })).filter(({ _deleted }) => !_deleted)
+    const out = leaves.filter(({ _rev }) => losing.some((leaf) => leaf._rev === _rev))
+    const kept = leaves.filter((leaf) => !out.includes(leaf))
+    if (kept.length > 0) await database.merge(takingOut(out, kept), { signal })
   }
 }
 

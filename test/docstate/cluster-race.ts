@@ -29,6 +29,9 @@ export interface Race {
   settled(expected: object): Promise<void>
 }
 
+/** Few at a time are claimed by all workers at the same time. */
+const TOGETHER = 10
+
 export async function startRace({ cluster, nodes, register }: RaceOptions): Promise<Race> {
   const name = uniqueName('cluster')
   const admins = cluster.nodes.map(({ url }) => createTestCouch({ url }))
@@ -62,7 +65,8 @@ export async function startRace({ cluster, nodes, register }: RaceOptions): Prom
   return {
     async put(more, fields) {
       const ids = Array.from({ length: more }, () => `o${count++}`)
-      await living.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid', ...fields })))
+      const docs = ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid', ...fields }))
+      for (let from = 0; from < more; from += TOGETHER) await living.bulk(docs.slice(from, from + TOGETHER))
     },
     count: () => count,
     contested: () => [...claims.values()].filter((workers) => workers.size > 1).length,
