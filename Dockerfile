@@ -8,7 +8,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY ddocs ddocs
 COPY sidecar sidecar
-RUN npm run build
+RUN npm run build && chmod +x dist/sidecar/main.js
 # Leaves what runs beside a CouchDB. Not --omit=optional: the binary of esbuild is an optional dependency of esbuild.
 RUN npm pkg delete devDependencies optionalDependencies scripts.prepare \
  && npm prune --ignore-scripts --no-audit --no-fund \
@@ -26,7 +26,7 @@ RUN mkdir /node_modules \
 WORKDIR /app
 COPY package.json LICENSE ./
 COPY --from=build /app/node_modules node_modules
-COPY --from=build --chmod=755 /app/dist dist
+COPY --from=build /app/dist dist
 # On a read-only root file system /dev/shm can still be written to, with every container engine.
 ENV NODE_ENV=production \
     TMPDIR=/dev/shm \

@@ -43,6 +43,12 @@ test('CouchDB knows the admin that the sidecars are', () => {
   expect(read('secrets.example/couchdb_password').trim()).toBe(password)
 })
 
+test('the password to try it out with is told where people look for it', () => {
+  const { password } = new URL(configOf(sidecars[0]!).couchdbUrl!)
+  expect(read('README.md')).toContain(`-u admin:${password} `)
+  expect(read('docker-compose.yml')).toContain(`admin, ${password}\n`)
+})
+
 test('two sidecars share one image, and differ in name, in port and in who builds it', () => {
   expect(sidecars).toHaveLength(2)
   const [first, second] = sidecars.map(
