@@ -33,9 +33,11 @@ export async function findMissingImage(): Promise<string | undefined> {
   const [, version] = /^ARG NODE_VERSION=(\d+)$/m.exec(read('Dockerfile'))!
   const { couchdb, mail } = (await readCompose()).services
   const client = await getContainerRuntimeClient()
-  for (const image of [`node:${version}-bookworm-slim`, couchdb!.image, mail!.image]) {
-    const had = await client.image.pull(ImageName.fromString(image)).then(Boolean.bind(null, true), () => false)
-    if (!had) return image
+  const there = (image: ImageName) => client.image.inspect(image).then(Boolean, () => false)
+  for (const name of [`node:${version}-bookworm-slim`, couchdb!.image, mail!.image]) {
+    const image = ImageName.fromString(name)
+    await client.image.pull(image).catch(() => {}) // may also resolve where nothing came
+    if (!(await there(image))) return name
   }
   return undefined
 }

@@ -6,7 +6,7 @@ const PING_MS = 1000
 
 /** Whether a container engine is at `DOCKER_HOST` or at the default socket; takes a second at the most. */
 export function engineAnswers(): Promise<boolean> {
-  const engine = new URL(process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock')
+  const engine = new URL(process.env.DOCKER_HOST || 'unix:///var/run/docker.sock')
   const isSocket = engine.protocol === 'unix:'
   const address = isSocket ? { socketPath: engine.pathname } : { host: engine.hostname, port: engine.port }
   return new Promise((resolve) => {
