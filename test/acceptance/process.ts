@@ -1,14 +1,14 @@
 /**
- * The sidecar as people run it: a process of the compiled program that knows nothing but its settings. What the tests
- * learn of it, it has written to its output, to CouchDB, or into a mail.
+ * The sidecar as people run it: a process of the compiled program that knows nothing but its settings, or a container of
+ * the image that `TEST_IMAGE` names. What the tests learn of it, it has written to its output, to CouchDB, or into a mail.
  */
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, onTestFinished, vi } from 'vitest'
-import { build, program } from './build.ts'
+import { build } from './build.ts'
+import { launch } from './launch.ts'
 
 /** As `SIDECAR_PORT`, and so on; nothing else is in the environment. */
 export type Settings = Readonly<Record<string, string>>
@@ -49,7 +49,7 @@ export async function startSidecar(settings: Settings): Promise<SidecarProcess> 
 
 /** As `startSidecar`, for all tests of a file: whoever launches it, ends it. */
 export async function launchSidecar(settings: Settings): Promise<SidecarProcess> {
-  const child = run(['start'], { SIDECAR_PORT: '0', ...settings })
+  const { child, kill } = launch(['start'], { SIDECAR_PORT: '0', ...settings })
   const printed: string[] = []
   const log: LogLine[] = []
   const gone = once(child, 'close')
@@ -59,10 +59,9 @@ export async function launchSidecar(settings: Settings): Promise<SidecarProcess>
     if (line.startsWith('{"level"')) log.push(JSON.parse(line) as LogLine)
   })
   const output = () => printed.join('\n')
-  const end = async (signal: NodeJS.Signals) => {
-    child.kill(signal)
-    const [code] = (await gone) as [number | null]
-    return code
+  const killed = async () => {
+    kill()
+    await gone
   }
   try {
     const url = await untilUp(log, () => {
@@ -73,11 +72,15 @@ export async function launchSidecar(settings: Settings): Promise<SidecarProcess>
       pid: child.pid!,
       log,
       output,
-      kill: async () => void (await end('SIGKILL')),
-      stop: () => end('SIGTERM'),
+      kill: killed,
+      async stop() {
+        child.kill('SIGTERM')
+        const [code] = (await gone) as [number | null]
+        return code
+      },
     }
   } catch (thrown) {
-    await end('SIGKILL')
+    await killed()
     throw thrown
   }
 }
@@ -109,16 +112,8 @@ export interface Ended {
 
 /** Runs one command to its end. */
 export async function runCommand(args: readonly string[], settings: Settings = {}): Promise<Ended> {
-  const child = run(args, settings)
+  const { child } = launch(args, settings)
   const ended = once(child, 'close') as Promise<[number | null]>
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout!), text(child.stderr!), ended])
   return { code, stdout, stderr }
 }
-
-/** In a folder without an `.env` file. */
-const run = (args: readonly string[], settings: Settings): ChildProcess =>
-  spawn(process.execPath, [program, ...args], {
-    cwd: import.meta.dirname,
-    env: { PATH: process.env.PATH, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { request } from 'node:http'
+import { engineAnswers } from './container-engine.ts'
 
-const IMAGE = 'couchdb:3.5'
-const PING_MS = 1000
+/** The same as in docker-compose.yml. */
+export const IMAGE = 'couchdb:3.5'
 
 /**
  * A CouchDB in a container, where an engine answers at `DOCKER_HOST` or at the default socket; `undefined` where none
@@ -24,19 +24,4 @@ export async function startCouchContainer(): Promise<{ url: string; stop(): Prom
     url: `http://admin:${password}@${container.getHost()}:${container.getMappedPort(5984)}`,
     stop: async () => void (await container.stop()),
   }
-}
-
-function engineAnswers(): Promise<boolean> {
-  const engine = new URL(process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock')
-  const isSocket = engine.protocol === 'unix:'
-  const address = isSocket ? { socketPath: engine.pathname } : { host: engine.hostname, port: engine.port }
-  return new Promise((resolve) => {
-    const ping = request({ ...address, path: '/_ping', timeout: PING_MS }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode === 200)
-    })
-    ping.on('timeout', () => ping.destroy())
-    ping.on('error', () => resolve(false))
-    ping.end()
-  })
 }

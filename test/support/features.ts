@@ -38,6 +38,7 @@ const lackingHere = {
     find: findPortMapper,
     reason: 'no CouchDB binary with its port mapper (epmd) here: install it, or set COUCHDB_BIN',
   },
+  'docker compose': { find: () => inject('compose'), reason: 'no container engine with docker compose answers here' },
   browser: { find: findChromium, reason: 'no Chromium here: install it, or set CHROMIUM_BIN' },
   'private server': { find: findCouchBinary, reason: 'no CouchDB binary here: install it, or set COUCHDB_BIN' },
   'process table': { find: findProcessTable, reason: 'no /proc here: the processes of others cannot be looked at' },
@@ -47,7 +48,7 @@ export type Feature = keyof typeof lackingInEmbedded | keyof typeof lackingHere
 
 /**
  * Skips the running test where the server or the machine lacks what it needs, with the reason in the report. The only
- * way to skip a test here. Call it first: what the test has made by then is still removed, but was made in vain.
+ * way to skip a test here, beside `skipFor`. Call it first: what the test has made by then is still removed, but was made in vain.
  *
  * @example
  * test('a database made again is another one', async () => {
@@ -55,7 +56,12 @@ export type Feature = keyof typeof lackingInEmbedded | keyof typeof lackingHere
  */
 export function needs(feature: Feature): void {
   const reason = lacking(feature)
-  if (reason !== undefined) TestRunner.getCurrentTest()?.context.skip(`${feature}: ${reason}`)
+  if (reason !== undefined) skipFor(`${feature}: ${reason}`)
+}
+
+/** As `needs`, for what only the test file itself can find out. */
+export function skipFor(reason: string): void {
+  TestRunner.getCurrentTest()?.context.skip(reason)
 }
 
 function lacking(feature: Feature): string | undefined {

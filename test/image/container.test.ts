@@ -1,0 +1,143 @@
+/** `docker compose up`, for real: the image is built, CouchDB, mail catcher and two sidecars run, a device registers. */
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { linkIn, newDevice, typeCode } from '../acceptance/registration.ts'
+import { createTestCouch, needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { skipFor } from '../support/features.ts'
+import { read } from './files.ts'
+import { notInProduction, production } from './packages.ts'
+import { findMissingImage, startStack, type Stack } from './stack.ts'
+
+const BUILD_MS = 20 * 60_000
+const password = read('secrets.example/couchdb_password').trim()
+let stack: Stack
+let missing: string | undefined
+
+beforeAll(async () => {
+  if (!inject('compose')) return
+  missing = await findMissingImage()
+  if (missing === undefined) stack = await startStack()
+}, BUILD_MS)
+
+afterAll(() => (stack as Stack | undefined)?.close(), 60_000)
+
+function needsStack() {
+  needs('docker compose')
+  if (missing !== undefined) skipFor(`the image ${missing} is not here, and cannot be pulled`)
+}
+
+const openCouch = async () => {
+  const { host } = new URL(await stack.urlOf('couchdb', 5984))
+  return createTestCouch({ url: `http://admin:${password}@${host}` })
+}
+
+/** By a sidecar's page; resolves with the credentials that it shows. */
+async function register(sidecar: string) {
+  const control = (await openCouch()).db('control')
+  const device = newDevice()
+  await control.put(device)
+  const mailpit = `${await stack.urlOf('mail', 8025)}/api/v1`
+  const link = await eventually(async () => {
+    const query = encodeURIComponent(`to:"${device.owner}"`)
+    const found = (await (await fetch(`${mailpit}/search?query=${query}`)).json()) as { messages: { ID: string }[] }
+    expect(found.messages).toHaveLength(1)
+    const mail = (await (await fetch(`${mailpit}/message/${found.messages[0]!.ID}`)).json()) as { Text: string }
+    return linkIn(mail.Text, sidecar)
+  })
+  const { body } = await typeCode(link)
+  expect(await control.get(device._id)).toMatchObject({ state: 'active', user: body.user })
+  return body
+}
+
+test('one command, and CouchDB is set up, all are healthy, and the sidecars know of each other', async () => {
+  needsStack()
+  await Promise.all(['couchdb', 'sidecar-1', 'sidecar-2'].map((service) => stack.untilHealthy(service)))
+  const couch = await openCouch()
+  const databases = await couch.request<string[]>({ path: '_all_dbs' })
+  expect(databases).toEqual(expect.arrayContaining(['_replicator', '_users', 'control']))
+  const workers = await couch.db('control').getMany(['sidecar-1', 'sidecar-2'].map((name) => `worker:sidecar:${name}`))
+  expect(workers).toHaveLength(2)
+}, 90_000)
+
+test.each(['sidecar-1', 'sidecar-2'])('a device registers by the page of %s, and logs in', async (service) => {
+  needsStack()
+  const { user, password } = await register(await stack.urlOf(service, 5985))
+  const url = Object.assign(new URL(await stack.urlOf('couchdb', 5984)), { username: user, password })
+  const session = await createTestCouch({ url: url.href.replace(/\/$/, '') }).request({ path: '_session' })
+  expect(session).toMatchObject({ userCtx: { name: user } })
+})
+
+test('a sidecar is not root, can do nothing that only root can, and can write nothing but temporary files', async () => {
+  needsStack()
+  const status = (await stack.evaluate('sidecar-1', `fs.readFileSync('/proc/self/status', 'utf8')`)) as string
+  expect(status).toMatch(/^Uid:\t1000\t1000\t1000\t1000$/m)
+  expect(status).toMatch(/^CapEff:\t0+$/m)
+  expect(status).toMatch(/^NoNewPrivs:\t1$/m)
+  const writable = `['/', '/app', '/app/dist', '/home/node', '/usr/local/bin', os.tmpdir()].filter((path) => {
+    try { fs.writeFileSync(path + '/x', ''); fs.rmSync(path + '/x'); return true } catch { return false }
+  })`
+  expect(await stack.evaluate('sidecar-1', writable)).toEqual(['/dev/shm'])
+})
+
+test('its secrets are files; neither the engine nor its processes are told them', async () => {
+  needsStack()
+  expect(JSON.stringify(await stack.inspect('sidecar-1'))).not.toContain(password)
+  expect(JSON.stringify(await stack.evaluate('sidecar-1', 'process.env'))).not.toContain(password)
+})
+
+test('the image holds what runs, and nothing that is embedded or for development', async () => {
+  needsStack()
+  const names = `fs.readdirSync('node_modules').flatMap((name) => name.startsWith('@')
+    ? fs.readdirSync('node_modules/' + name).map((one) => name + '/' + one)
+    : name.startsWith('.') ? [] : [name])`
+  const installed = (await stack.evaluate('sidecar-1', names)) as string[]
+  expect(installed.filter((name) => !production.has(name))).toEqual([])
+  expect(installed.filter((name) => notInProduction.includes(name))).toEqual([])
+  const files = await stack.evaluate('sidecar-1', `fs.readdirSync('/app').sort()`)
+  expect(files).toEqual(['LICENSE', 'dist', 'node_modules', 'package.json'])
+})
+
+test('its commands are at hand', async () => {
+  needsStack()
+  expect(await stack.compose('exec', '-T', 'sidecar-1', 'couchdb-sidecar', 'status')).toMatch(/^control$/m)
+})
+
+test('the other one goes on where one is stopped', async () => {
+  needsStack()
+  await stack.compose('stop', 'sidecar-1')
+  expect((await stack.inspect('sidecar-1')).State.ExitCode).toBe(0)
+  await register(await stack.urlOf('sidecar-2', 5985))
+})
+
+test('handlers of one’s own are mounted; as process 1, too, it lets them end when it is told to stop', async () => {
+  needsStack()
+  const folder = await mkdtemp(join(tmpdir(), 'couchdb-sidecar-handlers-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await writeFile(join(folder, 'slow.ts'), SLOW)
+  await chmod(folder, 0o755)
+  const environment = { SIDECAR_HANDLERS: '/handlers/slow.ts', SIDECAR_DATABASES: 'orders' }
+  await stack.change({ 'sidecar-2': { environment, volumes: [`${folder}:/handlers:ro`], init: false } })
+  const orders = (await openCouch()).db('orders')
+  await orders.create()
+  await orders.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await orders.get('o')).toHaveProperty('docstate.claim'), { within: 90_000 })
+  expect(await stack.evaluate('sidecar-2', `fs.readFileSync('/proc/1/cmdline', 'utf8')`)).toMatch(/^node\0/)
+  await stack.compose('stop', 'sidecar-2')
+  expect(await orders.get('o')).toMatchObject({ state: 'shipped' })
+  expect((await stack.inspect('sidecar-2')).State).toMatchObject({ ExitCode: 0, OOMKilled: false })
+}, 180_000)
+
+const SLOW = `
+import { setTimeout } from 'node:timers/promises'
+import { defineHandlers } from 'couchdb-sidecar'
+interface Order { state: string }
+export default defineHandlers((control) => {
+  control.unsafe('order', 'paid', async (order: Order) => {
+    await setTimeout(3000)
+    return { ...order, state: 'shipped' }
+  })
+})
+`
