@@ -47,6 +47,8 @@ const PATIENCE = 4
 export function createRegistry(options: RoleOptions): Registry {
   const { clock, log } = options
   const roles = new Map<string, Kept>()
+  /** Those on their way out, so that `close` waits for them too. */
+  const leaving = new Set<Promise<void>>()
   let count = 0
 
   function keep(name: string): Kept {
@@ -98,11 +100,11 @@ export function createRegistry(options: RoleOptions): Registry {
     if (kept?.refs.get(ref.id) !== ref) return
     kept.refs.delete(ref.id)
     kept.role.own.delete(ref.id)
-    try {
-      await kept.role.leave(ref.id, AbortSignal.timeout(LAST_WORDS_MS))
-    } finally {
-      endIfUnused(kept)
-    }
+    const lastWords = AbortSignal.timeout(LAST_WORDS_MS)
+    lastWords.addEventListener('abort', () => endIfUnused(kept), { once: true })
+    const left = kept.role.leave(ref.id, lastWords).finally(() => endIfUnused(kept))
+    leaving.add(left)
+    await left.finally(() => leaving.delete(left))
   }
 
   return {
@@ -132,12 +134,10 @@ export function createRegistry(options: RoleOptions): Registry {
     },
     async close() {
       const all = [...roles.values()]
+      for (const { subscribers } of all) subscribers.clear()
       const refs = all.flatMap(({ refs }) => [...refs.values()])
-      await Promise.allSettled(refs.map(unregister))
-      for (const kept of all) {
-        kept.subscribers.clear()
-        endIfUnused(kept)
-      }
+      await Promise.allSettled([...leaving, ...refs.map(unregister)])
+      for (const kept of all) endIfUnused(kept)
       await Promise.all(all.map(({ done }) => done))
     },
   }

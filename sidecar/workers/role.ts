@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
+import { createExclusive } from '../core/exclusive.ts'
 import { Stillness } from '../core/stillness.ts'
 import type { Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
@@ -43,6 +44,8 @@ export class Role {
   readonly #locals = new Map<string, LocalDoc>()
   /** Nobody else has the same, as the worker's id should be. */
   readonly #process = randomUUID()
+  /** A round under way would write down again who leaves. */
+  readonly #exclusive = createExclusive()
   #beats = 0
   readonly #namesakes = new Set<string>()
   /** Rounds since something changed. */
@@ -67,7 +70,7 @@ export class Role {
   async round(signal: AbortSignal): Promise<boolean> {
     this.#calm += 1
     try {
-      const changed = await this.#round(signal)
+      const changed = await this.#exclusive(() => this.#round(signal))
       if (changed) this.#calm = 0
       return changed
     } catch (thrown) {
@@ -87,11 +90,13 @@ export class Role {
     return changed
   }
 
-  /** Takes a member of ours out at once. Throws `CouchError`. */
-  async leave(id: string, signal: AbortSignal): Promise<void> {
-    const { database } = this.#options
-    const doc = await database.find(memberId(this.name, id), {}, { signal })
-    if (doc) await this.#remove(doc, signal)
+  /** Takes a member of ours out, unless it is back by the end of the round under way. Throws `CouchError`. */
+  leave(id: string, signal: AbortSignal): Promise<void> {
+    return this.#exclusive(async () => {
+      if (this.own.has(id)) return
+      const doc = await this.#options.database.find(memberId(this.name, id), {}, { signal })
+      if (doc) await this.#remove(doc, signal)
+    })
   }
 
   async #beat(id: string, signal: AbortSignal): Promise<void> {

@@ -5,7 +5,7 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { delay, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 
 const quick = { timeoutMs: 1000 }
 
@@ -161,6 +161,45 @@ test('the end of a registry takes out its workers, and so does the signal of one
   await eventually(async () => expect(await db.withPrefix('worker:')).toHaveLength(1))
   await registry.close()
   expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('the end of a registry waits for whom a signal has just taken out', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  const leaving = new AbortController()
+  registry.register('mill', 'a', quick, leaving.signal)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  leaving.abort(new Error('done'))
+  await registry.close()
+  expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('who leaves while it is being written down is not there afterwards', async () => {
+  const db = await freshDb('workers')
+  const proxy = await startFaultyProxy()
+  const registry = start(createTestCouch({ url: proxy.url }).db(db.name))
+  registry.register('mill', 'who stays', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['who stays']))
+  const writesIt = ({ method, path }: SeenRequest) => method === 'PUT' && path === `/${db.name}/worker%3Amill%3Aa`
+  proxy.next(delay(300), writesIt)
+  const ref = registry.register('mill', 'a', quick)
+  await eventually(() => expect(proxy.requests.some(writesIt)).toBe(true))
+  await registry.unregister(ref)
+  await sleep(400)
+  expect(await db.find('worker:mill:a')).toBeUndefined()
+})
+
+test('the end of a registry is not held up by a server that does not answer', async () => {
+  const db = await freshDb('workers')
+  const proxy = await startFaultyProxy()
+  const registry = start(createTestCouch({ url: proxy.url }).db(db.name))
+  const leaving = new AbortController()
+  registry.register('mill', 'a', quick, leaving.signal)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  proxy.freeze(true)
+  await sleep(500) // a round is under way
+  leaving.abort(new Error('done'))
+  await registry.close()
 })
 
 test('two processes of one name are told so, once', async () => {
