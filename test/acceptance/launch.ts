@@ -34,24 +34,11 @@ function launchContainer(image: string, args: readonly string[], settings: Reado
   const locked = ['--read-only', '--cap-drop', 'ALL', '--user', `${process.getuid!()}:${process.getgid!()}`]
   const seen = ['--volume', `${tmpdir()}:${tmpdir()}:ro`]
   const told = Object.keys(env).flatMap((variable) => ['--env', variable])
-  const child = spawn(
-    'docker',
-    [
-      'run',
-      '--rm',
-      '--name',
-      name,
-      '--network',
-      'host',
-      '--stop-timeout',
-      '20',
-      ...locked,
-      ...seen,
-      ...told,
-      image,
-      ...args,
-    ],
-    { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
-  )
+  const how = ['--name', name, '--network', 'host', '--stop-timeout', '20', ...locked, ...seen, ...told]
+  const child = spawn('docker', ['run', ...how, image, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  child.once('close', () => execFile('docker', ['rm', '--force', name])) // with `run --rm`, podman's exit code is 0
   return { child, kill: () => void execFile('docker', ['kill', name], (failure) => failure && child.kill('SIGKILL')) }
 }
