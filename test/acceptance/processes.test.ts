@@ -31,9 +31,8 @@ test.each([
   onTestFinished(() => void vi.unstubAllEnvs())
   const [db, couch] = [await freshDb('processes'), createTestCouch()]
   const folder = ddocFolder({ 'app/filters/f.js': filter })
-  const deploying = [1, 2].map(() => deploy(couch, db.name, folder))
+  const deploying = Promise.allSettled([1, 2].map(() => deploy(couch, db.name, folder)))
   await eventually(() => expect(processesWith(mark).join()).toContain('esbuild'))
-  const outcomes = await Promise.allSettled(deploying)
-  expect(outcomes.map(({ status }) => status)).toEqual([end, end])
+  expect((await deploying).map(({ status }) => status)).toEqual([end, end])
   await eventually(() => expect([...processesWith(mark), ...zombies()]).toEqual([]))
 })
