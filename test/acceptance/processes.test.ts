@@ -30,7 +30,8 @@ test.each([
   vi.stubEnv('MARK', mark)
   onTestFinished(() => void vi.unstubAllEnvs())
   const [db, couch] = [await freshDb('processes'), createTestCouch()]
-  const folder = ddocFolder({ 'app/filters/f.js': filter })
+  const many = Array.from({ length: 300 }, (_, i) => [`app/filters/f${i}.js`, filter]) // so that it can be seen at work
+  const folder = ddocFolder(Object.fromEntries(many) as Record<string, string>)
   const deploying = Promise.allSettled([1, 2].map(() => deploy(couch, db.name, folder)))
   await eventually(() => expect(processesWith(mark).join()).toContain('esbuild'))
   expect((await deploying).map(({ status }) => status)).toEqual([end, end])
