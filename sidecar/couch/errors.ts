@@ -95,6 +95,7 @@ const byStatus: Readonly<Record<number, CouchErrorCode>> = {
 /** The code for an HTTP status and CouchDB's `error` word. */
 export function codeOf(status: number, error?: string): CouchErrorCode {
   if (error === 'all_dbs_active') return 'overloaded'
+  if (error === 'missing_stub') return 'bad_request' // 412, of a document whose attachment is not there
   return byStatus[status] ?? (status >= 500 ? 'server' : 'bad_request')
 }
 

@@ -66,23 +66,26 @@ export function createWriter(database: Database, signal: AbortSignal, timeoutMs?
     return batch
   }
 
-  async function commit(batch: Pending[]): Promise<void> {
+  /** `again`: they were in a request that was refused, of which some may have been stored all the same. */
+  async function commit(batch: Pending[], again = false): Promise<void> {
     try {
       const texts = batch.map(({ json }) => json)
       const rows = await database.bulk(texts, { signal, ...(timeoutMs !== undefined && { timeoutMs }) })
       const rowOf = new Map(rows.map((row) => [row.id, row]))
       for (const { id, resolve, reject } of batch) {
         const row = rowOf.get(id)
-        if (row) resolve(writtenFrom(row))
-        else reject(new CouchError('garbled', { request: 'POST _bulk_docs', reason: `no row for ${id}` }))
+        const written = row && writtenFrom(row)
+        if (written?.kind === 'conflict' && again) reject(unknown(id, 'perhaps it is stored since the first try'))
+        else if (written) resolve(written)
+        else reject(unknown(id, 'no row for it'))
       }
     } catch (thrown) {
       if (!isCouchError(thrown) || !ABOUT_ONE.includes(thrown.code)) for (const { reject } of batch) reject(thrown)
       else if (batch.length === 1) batch[0]!.resolve({ kind: 'refused', code: thrown.code, reason: thrown.reason })
       else {
         const half = Math.ceil(batch.length / 2)
-        await commit(batch.slice(0, half))
-        await commit(batch.slice(half))
+        await commit(batch.slice(0, half), true)
+        await commit(batch.slice(half), true)
       }
     }
   }
@@ -97,6 +100,9 @@ export function createWriter(database: Database, signal: AbortSignal, timeoutMs?
       }),
   }
 }
+
+const unknown = (id: string, why: string) =>
+  new CouchError('garbled', { request: 'POST _bulk_docs', reason: `${id}: ${why}` })
 
 /** A cycle or a BigInt has no JSON. */
 function textOf(doc: Doc): string | Written {

@@ -7,8 +7,8 @@ import type { Store, Stored } from './store.ts'
 import type { Claim } from './types.ts'
 
 export interface Claims {
-  /** Tries to win the document for this flight. */
-  take(flight: Flight): Promise<Stored>
+  /** Tries to win the document for this flight. Calls `onContested` when that may take long. */
+  take(flight: Flight, onContested: () => void): Promise<Stored>
   /** Gives the document back, untouched: somebody else may take it at once. */
   release(flight: Flight): Promise<void>
   /** Renews the claims that are due, until the signal aborts. */
@@ -81,11 +81,12 @@ export function createClaims(options: ClaimsOptions): Claims {
   }
 
   return {
-    async take(flight) {
+    async take(flight, onContested) {
       const base = flight.doc._rev
       const renewed = () => claimed(flight, claimOf(flight))
       flight.provenAt = clock.ticks()
       const first = await store(flight, renewed())
+      if (first.kind === 'accepted') onContested()
       const outcome = first.kind === 'accepted' ? await contest(flight, base, renewed) : first
       if (outcome.kind === 'stored') held.add(flight)
       return outcome

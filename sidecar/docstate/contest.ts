@@ -23,7 +23,8 @@ export interface ContestOptions {
  */
 export type Contest = (flight: Flight, base: string, renewed: () => Doc) => Promise<Stored>
 
-const BACKOFF = { baseMs: 200, capMs: 5000 }
+/** How much of a lease one waits beside another's claim: when it is over, somebody else may find that claim dead. */
+const PATIENCE = 0.9
 
 /**
  * A 202 has not won, and nobody may act on it. All copies are asked for all leaves:
@@ -37,16 +38,20 @@ const BACKOFF = { baseMs: 200, capMs: 5000 }
  */
 export function createContest(options: ContestOptions): Contest {
   const { database, store, leaseMs, clock, random, signal } = options
+  const backoff = { baseMs: 200, capMs: leaseMs / 3 } // each try renews the claim
   const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
 
   return async (flight, base, renewed) => {
-    const began = clock.ticks()
+    const until = clock.ticks() + leaseMs * PATIENCE
+    let waited = false
     let proven = false
     for (let tries = 1; ; tries++) {
       const leaves = await ask(() => database.leaves(flight.id, { signal }))
       const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(flight, leaf))
       if (!ours) return { kind: 'lost' }
       flight.doc = docOf(ours)
+      // What is seen now may be what a third worker made of the claim that we waited for: for whoever watches leases.
+      if (waited && !proven && clock.ticks() >= until) return { kind: 'lost' }
       switch (judgeClaim(ours, base, leaves)) {
         case 'yield': {
           const kept = leaves.filter((leaf) => !leaf._deleted && leaf !== ours)
@@ -54,7 +59,7 @@ export function createContest(options: ContestOptions): Contest {
           return { kind: 'lost' }
         }
         case 'wait':
-          if (clock.ticks() - began > leaseMs) return { kind: 'lost' } // dead like the others: for whoever watches leases
+          waited = true
           break
         case 'alone': {
           if (proven) return { kind: 'stored' }
@@ -67,7 +72,8 @@ export function createContest(options: ContestOptions): Contest {
           continue
         }
       }
-      await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+      const pauseMs = fullJitter(backoff, tries, random)
+      await clock.sleep(waited && !proven ? Math.min(pauseMs, Math.max(0, until - clock.ticks())) : pauseMs, signal)
     }
   }
 }

@@ -97,17 +97,18 @@ export class Dispatch {
   }
 
   /** A document that asks for nothing, or not any more, or is gone. */
-  pass(id: string): void {
+  pass(id: string, rev?: string): void {
+    if (rev !== undefined) this.flights.outdate(id, rev)
     this.#leases.forget(id)
     this.#options.due.forget(id)
   }
 
-  #landed({ departure, flight, end, newer }: Landing): void {
+  #landed({ departure, flight, end, newer, branched }: Landing): void {
     const { due, clock } = this.#options
     if (end === 'not-ours') this.inVain += 1
-    if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
-    else if (newer === flight.doc._rev) this.#again(flight.doc, departure.bytes)
-    else if (newer !== undefined) due.add(flight.id)
+    if (newer !== undefined && (branched || newer !== flight.doc._rev)) due.add(flight.id)
+    else if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
+    else if (newer !== undefined) this.#again(flight.doc, departure.bytes)
   }
 
   /** What we saved came by while we were not done: it may ask for more, as another state or another try. */

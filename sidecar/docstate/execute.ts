@@ -26,6 +26,7 @@ export function createExecute(options: ContextOptions): Execute {
       return { kind: 'failed', failure: failureOf(thrown) }
     } finally {
       flight.done = run.done()
+      flight.end()
     }
   }
 }

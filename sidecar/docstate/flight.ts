@@ -24,8 +24,11 @@ export class Flight {
   done: readonly string[]
   /** The handler has saved the document in another state by itself. */
   left = false
+  /** Another revision, or a branch, came by: the document that we have is not the one to begin with. */
+  outdated = false
   #exclusive: Exclusive | undefined
   #stopped: Error | undefined
+  #ended: Error | undefined
   #controller: AbortController | undefined
   #onStop: ((reason: Error) => void) | undefined
 
@@ -52,10 +55,11 @@ export class Flight {
     return this.#stopped
   }
 
-  /** Aborts when the flight is stopped. */
+  /** Aborts when the flight is stopped, and with the end of its handler. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
-    if (this.#stopped) this.#controller.abort(this.#stopped)
+    const reason = this.#stopped ?? this.#ended
+    if (reason) this.#controller.abort(reason)
     return this.#controller.signal
   }
 
@@ -64,6 +68,12 @@ export class Flight {
     this.#stopped = reason
     this.#onStop?.(reason)
     this.#controller?.abort(reason)
+  }
+
+  /** Its handler has ended: what it left running is told so. */
+  end(): void {
+    this.#ended = new Error('the handler has ended')
+    this.#controller?.abort(this.#ended)
   }
 
   /** Does not wait for work that does not listen to its signal; what it still does counts for nothing. */

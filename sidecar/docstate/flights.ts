@@ -5,6 +5,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { Flight } from './flight.ts'
 import type { Fly, FlightEnd } from './fly.ts'
+import { compareRevs } from './rivals.ts'
 import type { Registration } from './types.ts'
 
 /** A document to be taken all the way. */
@@ -26,12 +27,15 @@ export interface Landing {
   readonly end: FlightEnd
   /** The last revision that came by meanwhile and was not a claim of this flight. */
   readonly newer: string | undefined
+  /** It has branches. */
+  readonly branched: boolean
 }
 
 interface InFlight {
   readonly departure: Departure
   readonly flight: Flight
   newer: string | undefined
+  branched: boolean
   readonly settled: (() => void)[]
 }
 
@@ -68,9 +72,20 @@ export class Flights {
   join(doc: StoredDoc, settled: () => void): boolean {
     const already = this.#byId.get(doc._id)
     if (!already) return false
-    if (docstateOf(doc)?.claim?.token !== already.flight.token) already.newer = doc._rev
+    const { flight } = already
+    if (doc._conflicts) already.branched = true
+    if (already.branched || docstateOf(doc)?.claim?.token !== flight.token) {
+      already.newer = doc._rev
+      flight.outdated ||= already.branched || compareRevs(doc._rev, flight.doc._rev) > 0
+    }
     already.settled.push(settled)
     return true
+  }
+
+  /** This revision came by: a flight that has not begun need not any more, if it is newer. */
+  outdate(id: string, rev: string): void {
+    const flight = this.#byId.get(id)?.flight
+    if (flight && compareRevs(rev, flight.doc._rev) > 0) flight.outdated = true
   }
 
   /** Sends it on its way, if there is memory for it. `join` it first. */
@@ -79,7 +94,7 @@ export class Flights {
     const cost = bytes + OVERHEAD_BYTES
     if (!share.tryEnter(cost)) return false
     const flight = new Flight(registration, doc, `${this.#process}/${++this.#count}`)
-    const entry: InFlight = { departure, flight, newer: undefined, settled: [settled] }
+    const entry: InFlight = { departure, flight, newer: undefined, branched: false, settled: [settled] }
     this.#byId.set(doc._id, entry)
     void fly(flight)
       .catch((thrown: unknown) => this.#crashed(flight, thrown))
@@ -103,11 +118,11 @@ export class Flights {
     return flight.stopped ? 'given-up' : 'not-taken'
   }
 
-  #land({ departure, flight, newer, settled }: InFlight, end: FlightEnd, cost: number): void {
+  #land({ departure, flight, newer, branched, settled }: InFlight, end: FlightEnd, cost: number): void {
     this.#byId.delete(flight.id)
     departure.share.leave(cost)
     if (end !== 'given-up') for (const settle of settled) settle()
-    this.#options.onLanded({ departure, flight, end, newer })
+    this.#options.onLanded({ departure, flight, end, newer, branched })
     if (this.#byId.size === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }

@@ -20,9 +20,10 @@ export interface FlyOptions {
 
 /**
  * `settled`: done, or written down for later. `not-ours`: another worker has it. `not-taken`: it could not be claimed
- * now, and nobody else has it. `given-up`: the sidecar stops; nothing was done.
+ * now, and nobody else has it. `outdated`: it has changed before its turn came. `given-up`: the sidecar stops; nothing
+ * was done.
  */
-export type FlightEnd = 'settled' | 'not-ours' | 'not-taken' | 'given-up'
+export type FlightEnd = 'settled' | 'not-ours' | 'not-taken' | 'outdated' | 'given-up'
 
 /** Takes one document all the way: claim, run, save. */
 export type Fly = (flight: Flight) => Promise<FlightEnd>
@@ -44,17 +45,18 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
   const runnable = new Slots(() => concurrency)
   const refused = new Set<string>()
 
-  async function claimAndRun(flight: Flight): Promise<Outcome | FlightEnd> {
+  async function claimAndRun(flight: Flight, giveWay: () => void): Promise<Outcome | FlightEnd> {
     if (closed()) return 'given-up'
-    const claim = unsafe ? await claims.take(flight) : undefined
+    if (flight.outdated) return 'outdated'
+    const claim = unsafe ? await claims.take(flight, giveWay) : undefined
     if (claim?.kind === 'lost') return 'not-ours'
     if (claim) tellRefusal(flight, claim)
     if (claim && claim.kind !== 'stored') return 'not-taken'
     await runnable.enter()
-    if (closed() || (unsafe && !claims.proven(flight))) {
+    if (closed() || flight.outdated || (unsafe && !claims.proven(flight))) {
       runnable.leave() // first, so that all who wait here give back together
       if (unsafe) await claims.release(flight)
-      return closed() ? 'given-up' : 'not-ours'
+      return closed() ? 'given-up' : flight.outdated ? 'outdated' : 'not-ours'
     }
     try {
       const began = ticks()
@@ -79,8 +81,9 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
   }
 
   async function goAllTheWay(flight: Flight): Promise<FlightEnd> {
+    const leave = once(() => claimable.leave())
     try {
-      const outcome = await claimAndRun(flight).finally(() => claimable.leave())
+      const outcome = await claimAndRun(flight, leave).finally(leave)
       if (typeof outcome === 'string') return outcome
       await settle(flight, outcome)
       return 'settled'
@@ -92,4 +95,12 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
   // Thousands wait here: for each there is this promise and nothing else.
   return (flight) =>
     new Promise((resolve, reject) => claimable.take(() => void goAllTheWay(flight).then(resolve, reject)))
+}
+
+function once(act: () => void): () => void {
+  let done = false
+  return () => {
+    if (!done) act()
+    done = true
+  }
 }

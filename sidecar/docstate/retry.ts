@@ -73,6 +73,8 @@ function broughtBack(doc: StoredDoc): Doc | undefined {
     const { error: _error, ...rest } = doc
     return withDocstate({ ...rest, _id: doc._id, state: docstate.failed_in }, { state: docstate.failed_in, ...kept })
   }
-  if (!docstate.parked && docstate.retry_at === undefined) return undefined
-  return withDocstate(doc, { state: docstate.state, ...kept })
+  if (docstate.parked) return withDocstate(doc, { state: docstate.state, ...kept }) // its time begins anew
+  if (docstate.retry_at === undefined) return undefined
+  const { timeout_at } = docstate
+  return withDocstate(doc, { state: docstate.state, ...kept, ...(timeout_at && { timeout_at }) })
 }

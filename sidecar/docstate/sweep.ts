@@ -44,11 +44,13 @@ export function createSweep({ database, table, part, clock, horizonMs, look }: S
         if (remembered++ < MAX_REMEMBERED) waiting.add(name)
         return waited.has(name)
       }
+      const hasEnd = table.machines[place.type]?.[place.state]?.timeout !== undefined
       for (const [status, until] of [
         ['claimed', {}],
         ['ready', {}],
         ['retry', horizon],
         ['timeout', horizon],
+        ...(hasEnd ? ([['handled', {}]] as const) : []), // before the machine had an end for it
       ] as const) {
         const key = [place.type, place.state, status]
         for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {

@@ -73,11 +73,11 @@ export interface Context {
   readonly key: string
   /** 1 for the first try. */
   readonly attempt: number
-  /** Aborts when the claim is lost or the sidecar stops: start no further effect then. */
+  /** Aborts when the claim is lost or the sidecar stops: start no further effect then. And when the handler has ended. */
   readonly signal: AbortSignal
   readonly log: Logger
   readonly mail: Mail
-  /** Who is there in a role; to register, and to be told of changes. Give it `ctx.signal`, or it goes on afterwards. */
+  /** Who is there in a role; to register, and to be told of changes: with `ctx.signal` until the handler ends. */
   readonly workers: Registry
   /**
    * Saves the document itself before the handler ends; returns it as stored. In another state that ends the entry: what

@@ -128,7 +128,7 @@ export class Watch {
   async #row({ seq, id, doc, deleted, bytes }: Change, signal: AbortSignal): Promise<void> {
     const { assess, dispatch, backlog, clock } = this.#options
     if (!doc || deleted || assess(doc, clock.now()).kind === 'ignore') {
-      dispatch.pass(id)
+      dispatch.pass(id, doc?._rev)
       return this.#progress.skip(seq)
     }
     const settled = this.#progress.begin(seq)

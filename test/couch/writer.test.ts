@@ -94,3 +94,16 @@ test('a document that spoils the whole request is found and refused alone', asyn
   expect(written.map(({ kind }) => kind)).toEqual(docs.map(({ _oops }) => (_oops ? 'refused' : 'stored')))
   expect(await db.getMany(docs.map(({ _id }) => _id))).toHaveLength(8)
 })
+
+test('a document with an attachment that is not there is refused alone; of the others it may not be known', async () => {
+  const { db, writer } = await setUp()
+  const _attachments = { 'x.txt': { stub: true, content_type: 'text/plain', revpos: 1, length: 1, digest: 'md5-aaaa' } }
+  const [good, bad] = await Promise.allSettled([
+    writer.write({ _id: 'good' }),
+    writer.write({ _id: 'bad', _attachments }),
+  ])
+  expect(bad).toMatchObject({ value: { kind: 'refused', code: 'bad_request' } })
+  if (good.status === 'rejected') expect(isCouchError(good.reason, 'garbled')).toBe(true)
+  else expect(good.value).toMatchObject({ kind: 'stored' })
+  expect(await db.find('good')).toBeDefined()
+})

@@ -19,13 +19,17 @@ const answer = (rows: unknown) => ({
 })
 
 /** As of a cluster that stored it on too few nodes. */
-const accepted: Fault = async (exchange) => {
-  const chunks: Buffer[] = []
-  for await (const chunk of (await exchange.forward()).body) chunks.push(chunk)
-  const rows = JSON.parse(Buffer.concat(chunks).toString()) as object[]
-  await exchange.send(answer(rows.map((row) => ({ ...row, accepted: true }))))
-  exchange.end()
-}
+const acceptedOf =
+  (isIt: (id: string) => boolean): Fault =>
+  async (exchange) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of (await exchange.forward()).body) chunks.push(chunk)
+    const rows = JSON.parse(Buffer.concat(chunks).toString()) as { id: string }[]
+    await exchange.send(answer(rows.map((row) => (isIt(row.id) ? { ...row, accepted: true } : row))))
+    exchange.end()
+  }
+
+const accepted = acceptedOf(() => true)
 
 /** Written as by replication: beside what there is. */
 const branch = (db: Database, doc: object, parent: StoredDoc, hash: string) => {
@@ -45,7 +49,7 @@ const claimOf = (base: StoredDoc) => ({
  * A worker whose first claim is stored below the quorum, as revision 2-888…, while another worker's stands beside it
  * with this hash.
  */
-async function contest(theirs: string) {
+async function contest(theirs: string, leaseMs = 30_000) {
   const db = await freshDb('contest')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)
@@ -59,11 +63,14 @@ async function contest(theirs: string) {
     await exchange.send(answer([{ ok: true, id: 'o', rev: `2-${OURS}`, accepted: true }]))
     exchange.end()
   }, isBulk)
-  await startRig(through, (control) =>
-    control.unsafe('order', 'paid', async (doc) => {
-      ran.push(doc._rev)
-      return { ...doc, state: 'invoiced' }
-    }),
+  await startRig(
+    through,
+    (control) =>
+      control.unsafe('order', 'paid', async (doc) => {
+        ran.push(doc._rev)
+        return { ...doc, state: 'invoiced' }
+      }),
+    { leaseMs },
   )
   await eventually(async () => expect(await db.leaves('o')).toHaveLength(2))
   return { db, ran, theirs: await db.get('o', { rev: `2-${theirs}` }) }
@@ -122,4 +129,30 @@ test('it goes when the other worker’s handler deleted the document', async () 
   await branch(db, { _deleted: true }, theirs, '1'.repeat(32))
   await eventually(async () => expect(await livingOf(db)).toEqual([]))
   expect(ran).toEqual([])
+})
+
+test('after nine tenths of a lease beside another claim, what becomes of that tells nothing any more', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32), 3000)
+  await sleep(2750) // from here on a third worker may find the other claim dead
+  const yielded = { ...claimOf(theirs), yielded: true }
+  await branch(db, { _deleted: true, state: 'paid', docstate: yielded }, theirs, '1'.repeat(32))
+  await eventually(async () => expect(docstateIn(await db.get('o'))).toHaveProperty('parked'), { within: 15_000 })
+  expect(ran).toEqual([])
+})
+
+test('documents without a quorum hold up none that has one', async () => {
+  const db = await freshDb('contest')
+  const proxy = await startFaultyProxy()
+  await startRig(
+    createTestCouch({ url: proxy.url }).db(db.name),
+    (control) => control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced' }), { concurrency: 2 }),
+    { graceMs: 300 },
+  )
+  proxy.plan((request) => (isBulk(request) ? acceptedOf((id) => id.startsWith('bad')) : undefined))
+  await db.put({ _id: 'first', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced')) // claims run ahead now
+  await db.bulk(Array.from({ length: 250 }, (_, i) => JSON.stringify({ _id: `bad${i}`, type: 'order', state: 'paid' })))
+  await eventually(async () => expect(docstateIn(await db.get('bad249'))?.claim).toBeDefined())
+  await db.put({ _id: 'good', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'), { within: 20_000 }) // not ever, if it had to wait for them
 })

@@ -140,3 +140,28 @@ test('a document without an id is not written', async () => {
   expect(await db.get('o')).toMatchObject({ error: { reason: expect.stringContaining('_id') as unknown } })
   expect((await db.info()).doc_count).toBe(2) // the order, and the design document
 })
+
+test('the signal of a handler aborts when it has ended, for what it has left running', async () => {
+  const db = await freshDb('context')
+  const seen: Context[] = []
+  await startRig(db, (control) =>
+    control.safe('order', 'paid', async (doc, ctx) => {
+      expect(ctx.signal.aborted).toBe(false)
+      seen.push(ctx)
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(seen[0]!.signal.aborted).toBe(true)
+  expect(seen[0]!.signal.reason).toMatchObject({ message: 'the handler has ended' })
+})
+
+test('the signal aborts for a handler that never asked for it before its end', async () => {
+  const db = await freshDb('context')
+  const seen: Context[] = []
+  await startRig(db, (control) => control.safe('order', 'paid', async (_, ctx) => void seen.push(ctx)))
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await db.get('o')).toHaveProperty('docstate.handled'))
+  expect(seen[0]!.signal.aborted).toBe(true)
+})

@@ -184,3 +184,19 @@ test('claims that CouchDB refuses are told once, not for every document', async 
   expect(write.mock.calls[0]![0]).toMatch(/no docstate here.*CouchDB refuses the claim/)
   expect(handler).not.toHaveBeenCalled()
 })
+
+test('a document with an attachment that is not there is refused as any other, and spoils no other', async () => {
+  const db = await freshDb('failing')
+  const _attachments = { 'x.txt': { stub: true, content_type: 'text/plain', revpos: 1, length: 1, digest: 'md5-aaaa' } }
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc) => ({
+      ...doc,
+      ...(doc._id === 'bad' && { _attachments }),
+      state: 'invoiced',
+    })),
+  )
+  await db.bulk(['bad', 'good'].map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  await eventually(async () => expect(await stateOf(db, 'bad')).toBe('error'))
+  expect(await db.get('bad')).toMatchObject({ error: { code: 'save_refused' } })
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'))
+})

@@ -59,3 +59,13 @@ test('one that has changed twice, or is not stuck any more, is told and left alo
   expect(await db.get('b')).toMatchObject({ state: 'shipped' })
   expect(await retryDocument(proxied, 'a')).toEqual({ kind: 'changed', id: 'a' })
 })
+
+test('a document that waits for its next try keeps the end of its state; of one that was parked it begins anew', async () => {
+  const [at, later] = ['2026-01-01T00:00:00.000Z', '2126-01-01T00:00:00.000Z']
+  const db = await freshDb('retry')
+  await db.put({ _id: 'a', type: 'order', state: 'paid', docstate: { state: 'paid', retry_at: at, timeout_at: later } })
+  await db.put({ ...parked('b'), docstate: { ...parked('b').docstate, timeout_at: at } })
+  for (const id of ['a', 'b']) expect(await retryDocument(db, id)).toMatchObject({ kind: 'retried' })
+  expect((await db.get('a')).docstate).toEqual({ state: 'paid', timeout_at: later })
+  expect((await db.get('b')).docstate).toEqual({ state: 'paid' })
+})

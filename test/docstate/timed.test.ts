@@ -1,5 +1,6 @@
 /** States that end by themselves, beside handlers that keep, hold or fail in them. */
 import { expect, test } from 'vitest'
+import { isoTime } from '../../sidecar/core/clock.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { silence, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -74,4 +75,16 @@ test('ends of states are written down together, and do not hold up a stop', asyn
   const began = performance.now()
   await rig.stop()
   expect(performance.now() - began).toBeLessThan(10_000) // the grace period and two seconds for each last word
+})
+
+test('a document that was done with before its state had an end gets one', async () => {
+  const db = await freshDb('timed')
+  await db.put({
+    _id: 'q',
+    type: 'question',
+    state: 'asked',
+    docstate: { state: 'asked', handled: isoTime(Date.now()) },
+  })
+  await startRig(db, (control) => control.safe('question', 'asked', async () => {}), { machines, sweepMs: 300 })
+  await eventually(async () => expect(await stateOf(db, 'q')).toBe('gone'))
 })

@@ -1,0 +1,116 @@
+/** Documents that change, or get branches, while they wait for their turn or are being saved. */
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import type { Leaf } from '../../sidecar/couch/documents.ts'
+import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { createLatch, startRig, stateOf } from './rig.ts'
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
+const paid = { type: 'order', state: 'paid' }
+const machine = { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar', cancelled: 'client' } } as const
+const machines = { order: { paid: machine, invoiced: {}, cancelled: {} } } as const
+
+/** A branch of the document `o`: a letter for each revision, the last one first. */
+const branch = (way: string, fields: object): Leaf => {
+  const ids = [...way].map((letter) => letter.repeat(32))
+  return {
+    _id: 'o',
+    type: 'order',
+    ...fields,
+    _rev: `${ids.length}-${ids[0]!}`,
+    _revisions: { start: ids.length, ids },
+  }
+}
+
+/** A handler for one document at a time, held up by the first one. */
+async function setUp() {
+  const db = await freshDb('outdated')
+  const proxy = await startFaultyProxy()
+  const go = createLatch()
+  const began: string[] = []
+  await startRig(
+    createTestCouch({ url: proxy.url }).db(db.name),
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        async (doc) => {
+          began.push(doc._id)
+          if (doc._id !== 'o') await go.opened
+          return { ...doc, state: 'invoiced' }
+        },
+        { concurrency: 1 },
+      ),
+    { machines },
+  )
+  for (const _id of ['a', 'b', 'c']) await db.put({ ...paid, _id })
+  await eventually(() => expect(began).toHaveLength(1))
+  return { db, proxy, go, began }
+}
+
+test('a document whose turn comes when it is known to be in conflict is not begun with', async () => {
+  needs('guarded branches')
+  const { db, go, began } = await setUp()
+  await db.merge([branch('ba', paid)])
+  await sleep(500)
+  await db.merge([branch('edca', { state: 'cancelled' })])
+  await sleep(1000) // it has come by
+  go.open()
+  await eventually(async () => expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts'))
+  await eventually(async () => expect(await stateOf(db, 'c')).toBe('invoiced'))
+  expect(began).not.toContain('o')
+  expect(await stateOf(db, 'o')).toBe('cancelled')
+})
+
+test('a document that leaves its state before its turn is not reached for', async () => {
+  const { db, proxy, go, began } = await setUp()
+  const _rev = await db.put({ ...paid, _id: 'o' })
+  await sleep(500)
+  await db.put({ ...paid, _id: 'o', state: 'cancelled', _rev })
+  await sleep(500)
+  go.open()
+  await eventually(async () => expect(await stateOf(db, 'c')).toBe('invoiced'))
+  await sleep(300)
+  expect(began).not.toContain('o')
+  expect(proxy.requests.filter((request) => isBulk(request) && request.body.includes('"o"'))).toEqual([])
+})
+
+/** The answer comes after the feed's row. */
+const answeredLate: Fault = async (exchange) => {
+  const answer = await exchange.forward()
+  const chunks: Uint8Array[] = []
+  for await (const chunk of answer.body) chunks.push(chunk)
+  await sleep(700)
+  await exchange.send({ ...answer, body: Readable.from(chunks) })
+  exchange.end()
+}
+
+test('what was saved is not taken on while a branch stands beside it', async () => {
+  const db = await freshDb('outdated')
+  const proxy = await startFaultyProxy()
+  const seen: unknown[] = []
+  await startRig(createTestCouch({ url: proxy.url }).db(db.name), (control) => {
+    control.unsafe('order', 'paid', async (doc) => {
+      const { _revisions } = await db.get<Leaf>('o', { revs: true })
+      await db.merge([{ ...branch('0?', { ...paid, note: 'device' }), ...onRoot('0', _revisions.ids.at(-1)!) }])
+      await sleep(300)
+      proxy.next(answeredLate, isBulk)
+      return { ...doc, state: 'invoiced' }
+    })
+    control.unsafe('order', 'invoiced', async (doc) => {
+      seen.push((await db.get('o', { conflicts: true }))._conflicts)
+      return { ...doc, state: 'done' }
+    })
+  })
+  await db.put({ ...paid, _id: 'o' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('done'))
+  expect(seen).toEqual([undefined])
+})
+
+function onRoot(letter: string, root: string) {
+  const hash = letter.repeat(32)
+  return { _rev: `2-${hash}`, _revisions: { start: 2, ids: [hash, root] } }
+}
