@@ -51,7 +51,7 @@ export function createContest(options: ContestOptions): Contest {
       if (!ours) return { kind: 'lost' }
       flight.doc = docOf(ours)
       // What is seen now may be what a third worker made of the claim that we waited for: for whoever watches leases.
-      if (waited && !proven && clock.ticks() >= until) return { kind: 'lost' }
+      if (waited && !proven && clock.ticks() >= until) return { kind: 'accepted' }
       switch (judgeClaim(ours, base, leaves)) {
         case 'yield': {
           const kept = leaves.filter((leaf) => !leaf._deleted && leaf !== ours)

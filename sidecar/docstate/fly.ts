@@ -20,10 +20,10 @@ export interface FlyOptions {
 
 /**
  * `settled`: done, or written down for later. `not-ours`: another worker has it. `not-taken`: it could not be claimed
- * now, and nobody else has it. `outdated`: it has changed before its turn came. `given-up`: the sidecar stops; nothing
- * was done.
+ * now, and nobody else has it. `look-again`: it has changed before its turn came, or nobody knows whose it is. `given-up`:
+ * the sidecar stops; nothing was done.
  */
-export type FlightEnd = 'settled' | 'not-ours' | 'not-taken' | 'outdated' | 'given-up'
+export type FlightEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'given-up'
 
 /** Takes one document all the way: claim, run, save. */
 export type Fly = (flight: Flight) => Promise<FlightEnd>
@@ -47,16 +47,17 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
 
   async function claimAndRun(flight: Flight, giveWay: () => void): Promise<Outcome | FlightEnd> {
     if (closed()) return 'given-up'
-    if (flight.outdated) return 'outdated'
+    if (flight.outdated) return 'look-again'
     const claim = unsafe ? await claims.take(flight, giveWay) : undefined
     if (claim?.kind === 'lost') return 'not-ours'
     if (claim) tellRefusal(flight, claim)
-    if (claim && claim.kind !== 'stored') return 'not-taken'
+    if (claim?.kind === 'accepted') return 'look-again'
+    if (claim?.kind === 'refused') return 'not-taken'
     await runnable.enter()
     if (closed() || flight.outdated || (unsafe && !claims.proven(flight))) {
       runnable.leave() // first, so that all who wait here give back together
       if (unsafe) await claims.release(flight)
-      return closed() ? 'given-up' : flight.outdated ? 'outdated' : 'not-ours'
+      return closed() ? 'given-up' : flight.outdated ? 'look-again' : 'not-ours'
     }
     try {
       const began = ticks()
