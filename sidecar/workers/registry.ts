@@ -1,9 +1,9 @@
 import { isoTime } from '../core/clock.ts'
 import { CouchError } from '../couch/errors.ts'
-import { DEFAULT_TIMEOUT_MS, type WorkerOptions } from './documents.ts'
+import { timeoutFrom, type WorkerOptions } from './documents.ts'
 import { Role, type Membership, type RoleOptions } from './role.ts'
 
-/** What a worker tells of itself, and how long it may be silent (default 15,000 ms). */
+/** What a worker tells of itself, as JSON, and how long it may be silent (default 15,000 ms, at least 500). */
 export type RegisterOptions = WorkerOptions & { readonly timeoutMs?: number }
 
 /** A registration, or a subscription, of this process. */
@@ -99,7 +99,6 @@ export function createRegistry(options: RoleOptions): Registry {
     const kept = roles.get(ref.role)
     if (kept?.refs.get(ref.id) !== ref) return
     kept.refs.delete(ref.id)
-    kept.role.own.delete(ref.id)
     const lastWords = AbortSignal.timeout(LAST_WORDS_MS)
     lastWords.addEventListener('abort', () => endIfUnused(kept), { once: true })
     const left = kept.role.leave(ref.id, lastWords).finally(() => endIfUnused(kept))
@@ -108,10 +107,10 @@ export function createRegistry(options: RoleOptions): Registry {
   }
 
   return {
-    register(role, id, { timeoutMs = DEFAULT_TIMEOUT_MS, ...given } = {}, signal) {
+    register(role, id, { timeoutMs, ...given } = {}, signal) {
       const kept = keep(role)
-      const registeredAt = isoTime(clock.now())
-      kept.role.own.set(id, { id, options: given, timeoutMs, registeredAt })
+      const told = JSON.parse(JSON.stringify(given)) as WorkerOptions // as it will be read again
+      kept.role.join({ id, options: told, timeoutMs: timeoutFrom(timeoutMs), registeredAt: isoTime(clock.now()) })
       const known = kept.refs.get(id)
       const ref = known ?? { role, id }
       kept.refs.set(id, ref)
