@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import pino from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
@@ -213,6 +214,76 @@ test.each([300, 0, -1, NaN, Infinity])('a timeout of %d ms is written once, as i
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
   expect((await db.get('worker:mill:a')).timeout_ms).toBe(timeoutMs === 300 ? 500 : 15_000)
   expect((await db.get('_local/worker:mill:a')).beat).toBeLessThan(10)
+})
+
+test('a signal that has aborted registers nobody and subscribes nobody', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  const told = vi.fn()
+  const aborted = AbortSignal.abort()
+  await registry.unregister(registry.register('mill', 'a', quick, aborted))
+  registry.subscribe('mill', told, aborted)
+  registry.register('mill', 'b', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['b']))
+  registry.register('mill', 'b', quick, aborted)
+  await eventually(async () => expect(await db.withPrefix('worker:')).toEqual([]))
+  expect(told).not.toHaveBeenCalled()
+})
+
+test('after its end a registry does nothing', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  await registry.close()
+  const told = vi.fn()
+  const ref = registry.register('mill', 'late', quick)
+  registry.subscribe('mill', told)()
+  registry.subscribe('mill', told)
+  await sleep(500)
+  expect(await db.withPrefix('worker:')).toEqual([])
+  expect(await db.find('_local/worker:mill:late')).toBeUndefined()
+  expect(told).not.toHaveBeenCalled()
+  await registry.unregister(ref)
+})
+
+test('who leaves and comes back at once stays', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  await registry.unregister(registry.register('mill', 'a', quick))
+  const ref = registry.register('mill', 'a', quick)
+  await sleep(2500) // the last words of the first are over
+  expect(idsIn(registry)).toEqual(['a'])
+  await registry.unregister(ref)
+  expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('a subscriber that subscribes is told, and so is the new one, once of each version', async () => {
+  const registry = start(await freshDb('workers'))
+  const inner = vi.fn()
+  const outer = vi.fn(() => {
+    if (outer.mock.calls.length === 1) registry.subscribe('mill', ({ version }) => void inner(version))
+  })
+  registry.subscribe('mill', outer)
+  await eventually(() => expect(outer).toHaveBeenCalled())
+  expect(inner).toHaveBeenCalledOnce()
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']), { within: 8000 })
+  expect(outer).toHaveBeenCalledTimes(2)
+  expect(inner).toHaveBeenCalledTimes(2)
+})
+
+test('a signal that lives long keeps nothing of what has ended', async () => {
+  const registry = start(await freshDb('workers'))
+  const { signal } = new AbortController()
+  const listeners = () => getEventListeners(signal, 'abort').length
+  const refs = Array.from({ length: 5 }, () => registry.register('mill', 'a', quick, signal))
+  const end = registry.subscribe('mill', () => undefined, signal)
+  expect(listeners()).toBe(2)
+  end()
+  expect(listeners()).toBe(1)
+  await registry.unregister(refs[0]!)
+  expect(listeners()).toBe(0)
 })
 
 test('what only has the id of a worker is neither counted nor removed', async () => {
