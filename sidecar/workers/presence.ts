@@ -3,7 +3,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { createLocalDoc, type LocalDoc } from '../couch/local.ts'
 import { beatId, memberDoc, memberFrom, memberId, sameOptions, type Member } from './documents.ts'
-import { removeMember } from './reaper.ts'
+import { removeMember } from './remove.ts'
 import type { RoleOptions } from './role.ts'
 import type { Signs } from './signs.ts'
 

@@ -8,7 +8,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { readLocalDocs } from '../couch/local.ts'
 import { beatId, isMember, memberFrom, rolePrefix, type Member } from './documents.ts'
 import { Presence } from './presence.ts'
-import { removeMember } from './reaper.ts'
+import { removeMember } from './remove.ts'
 import { Signs } from './signs.ts'
 
 export interface RoleOptions {

@@ -1,10 +1,12 @@
-/** Takes documents of members out of the database. */
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import { beatId } from './documents.ts'
 
-/** False if it has changed since it was read: it lives, or somebody else has removed it. Throws `CouchError`. */
+/**
+ * Takes a member's document and sign of life out of the database. False if it has changed since it was read: it lives, or
+ * somebody else has removed it. Throws `CouchError`.
+ */
 export async function removeMember(database: Database, doc: StoredDoc, signal: AbortSignal): Promise<boolean> {
   try {
     await database.remove(doc._id, doc._rev, { signal })
