@@ -7,35 +7,47 @@ export type WorkerOptions = Readonly<Record<string, Json>>
 export interface Member {
   readonly id: string
   readonly options: WorkerOptions
-  /** Without a sign of life for so long it is removed. Milliseconds. */
+  /** Without a sign of life for so long it is removed. Milliseconds, at least 500. */
   readonly timeoutMs: number
   /** ISO 8601, by the worker's own clock: for people. */
   readonly registeredAt: string
 }
 
 export const TYPE = 'worker'
-export const DEFAULT_TIMEOUT_MS = 15_000
+const DEFAULT_TIMEOUT_MS = 15_000
 const MIN_TIMEOUT_MS = 500
 
 const part = (text: string) => text.replace(/[%:]/g, encodeURIComponent)
+const unpart = (text: string) => text.replace(/%(25|3A)/gi, decodeURIComponent)
 
 export const rolePrefix = (role: string): string => `${TYPE}:${part(role)}:`
 export const memberId = (role: string, id: string): string => `${rolePrefix(role)}${part(id)}`
+export const roleOf = ({ _id }: StoredDoc): string => unpart(_id.split(':')[1] ?? '')
 /** Of the sign of life. */
 export const beatId = (memberDocId: string): string => `_local/${memberDocId}`
 
-export function memberDoc(role: string, { id, options, timeoutMs, registeredAt }: Member): Doc {
+/** @param process who writes it: two processes may have the same id, and only one of them its document */
+export function memberDoc(role: string, { id, options, timeoutMs, registeredAt }: Member, process: string): Doc {
   const fields = { type: TYPE, role, worker: id, options, timeout_ms: timeoutMs, registered_at: registeredAt }
-  return { _id: memberId(role, id), ...fields }
+  return { _id: memberId(role, id), ...fields, process }
 }
+
+/** False for what only has the id of a worker. Other programs may leave out what the id says already. */
+export function isMember({ _id, type = TYPE, role }: StoredDoc): boolean {
+  if (type !== TYPE || !/^worker:[^:]+:./.test(_id)) return false
+  return role === undefined || (typeof role === 'string' && _id.startsWith(rolePrefix(role)))
+}
+
+export const timeoutFrom = (timeout: unknown): number =>
+  Number.isFinite(timeout) && Number(timeout) > 0 ? Math.max(MIN_TIMEOUT_MS, Number(timeout)) : DEFAULT_TIMEOUT_MS
 
 /** The member that a document tells of. Other programs write them too: what is not there has its default. */
 export function memberFrom(doc: StoredDoc): Member {
   const { worker, options, timeout_ms: timeout, registered_at: at } = doc
   return {
-    id: typeof worker === 'string' ? worker : doc._id.slice(doc._id.lastIndexOf(':') + 1),
+    id: typeof worker === 'string' ? worker : unpart(doc._id.slice(doc._id.lastIndexOf(':') + 1)),
     options: typeof options === 'object' && options !== null ? (options as WorkerOptions) : {},
-    timeoutMs: typeof timeout === 'number' && timeout > 0 ? Math.max(MIN_TIMEOUT_MS, timeout) : DEFAULT_TIMEOUT_MS,
+    timeoutMs: timeoutFrom(timeout),
     registeredAt: typeof at === 'string' ? at : '',
   }
 }

@@ -1,6 +1,6 @@
 import type { Database } from '../couch/database.ts'
 import { readLocalDocs } from '../couch/local.ts'
-import { beatId, memberFrom, TYPE, type Member } from './documents.ts'
+import { beatId, isMember, memberFrom, roleOf, TYPE, type Member } from './documents.ts'
 
 /** A worker of any role, as it stands in the database. */
 export interface Listed extends Member {
@@ -11,11 +11,11 @@ export interface Listed extends Member {
 
 /** Everybody who is registered, by roles and ids. Throws `CouchError`. */
 export async function listWorkers(database: Database, signal: AbortSignal): Promise<Listed[]> {
-  const docs = await database.withPrefix(`${TYPE}:`, { signal })
+  const docs = (await database.withPrefix(`${TYPE}:`, { signal })).filter(isMember)
   const ids = docs.map(({ _id }) => beatId(_id))
   const beats = await readLocalDocs(database, ids, signal)
   return docs.map((doc) => {
     const at = beats.get(beatId(doc._id))?.at
-    return { role: String(doc.role), ...memberFrom(doc), seenAt: typeof at === 'string' ? at : undefined }
+    return { role: roleOf(doc), ...memberFrom(doc), seenAt: typeof at === 'string' ? at : undefined }
   })
 }

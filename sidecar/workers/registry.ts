@@ -1,25 +1,20 @@
 import { isoTime } from '../core/clock.ts'
 import { CouchError } from '../couch/errors.ts'
-import { DEFAULT_TIMEOUT_MS, type WorkerOptions } from './documents.ts'
+import { timeoutFrom, type WorkerOptions } from './documents.ts'
 import { Role, type Membership, type RoleOptions } from './role.ts'
+import { Subscriptions, type Ref, type Subscriber } from './subscriptions.ts'
 
-/** What a worker tells of itself, and how long it may be silent (default 15,000 ms). */
+/** What a worker tells of itself, as JSON, and how long it may be silent (default 15,000 ms, at least 500). */
 export type RegisterOptions = WorkerOptions & { readonly timeoutMs?: number }
 
-/** A registration, or a subscription, of this process. */
-export interface Ref {
-  readonly role: string
-  /** Of the worker, or of the subscription. */
-  readonly id: string
-}
-
-export type Subscriber = (membership: Membership & { readonly ref: Ref }) => void
+export type { Ref, Subscriber } from './subscriptions.ts'
 
 /** The members of roles: who is there to do something. Kept in the database, for everybody to see. */
 export interface Registry {
   /**
    * Registers a worker until `unregister`, the signal, or the end of the process. The same id again answers the same
-   * ref, and changes its options. Needs no database now: it is registered as soon as that can be.
+   * ref, and changes its options, and its signal if there is one. Needs no database now: it is registered as soon as
+   * that can be. After the signal, or after `close`, nobody is registered.
    */
   register(role: string, id: string, options?: RegisterOptions, signal?: AbortSignal): Ref
   /** Takes a worker out, so that its share moves at once. Throws `CouchError`; then it is found dead later. */
@@ -28,14 +23,20 @@ export interface Registry {
   members(role: string): Membership | undefined
   /** Called once for each version: at once if one is known. Answers how to end it; so does the signal. */
   subscribe(role: string, subscriber: Subscriber, signal?: AbortSignal): () => void
-  /** Takes out all workers of this process, as far as that can be within a moment. */
+  /** Takes out all workers of this process, as far as that can be within a moment. What is asked for later has ended. */
   close(): Promise<void>
+}
+
+interface Registered {
+  readonly ref: Ref
+  /** Takes back what waits for its signal. */
+  readonly deafen: () => void
 }
 
 interface Kept {
   readonly role: Role
-  readonly refs: Map<string, Ref>
-  readonly subscribers: Map<Ref, Subscriber>
+  readonly registered: Map<string, Registered>
+  readonly subscriptions: Subscriptions
   readonly stop: AbortController
   readonly done: Promise<void>
 }
@@ -50,26 +51,29 @@ export function createRegistry(options: RoleOptions): Registry {
   /** Those on their way out, so that `close` waits for them too. */
   const leaving = new Set<Promise<void>>()
   let count = 0
+  let closed = false
 
   function keep(name: string): Kept {
     const known = roles.get(name)
     if (known) return known
-    const stop = new AbortController()
-    const role = new Role(name, options)
-    const kept: Kept = { role, refs: new Map(), subscribers: new Map(), stop, done: run(() => kept) }
+    const kept: Kept = {
+      role: new Role(name, options),
+      registered: new Map(),
+      subscriptions: new Subscriptions(log),
+      stop: new AbortController(),
+      done: Promise.resolve().then(() => run(kept)), // whoever asked for the role is on it first
+    }
     roles.set(name, kept)
     return kept
   }
 
-  async function run(self: () => Kept): Promise<void> {
-    await Promise.resolve() // whoever asked for the role is on it first
-    const { role, subscribers, stop } = self()
+  async function run({ role, subscriptions, stop }: Kept): Promise<void> {
     let troubles = 0
     while (!stop.signal.aborted) {
       try {
         const changed = await role.round(stop.signal)
         troubles = 0
-        if (changed) for (const [ref, subscriber] of subscribers) tell(subscriber, role.membership!, ref)
+        if (changed) subscriptions.tellAll(role.membership!)
       } catch (thrown) {
         if (stop.signal.aborted) break
         if (!(thrown instanceof CouchError)) throw thrown
@@ -81,25 +85,18 @@ export function createRegistry(options: RoleOptions): Registry {
     }
   }
 
-  function tell(subscriber: Subscriber, membership: Membership, ref: Ref): void {
-    try {
-      subscriber({ ...membership, ref })
-    } catch (err) {
-      log.error({ role: membership.role, err }, 'a subscriber to the membership failed')
-    }
-  }
-
   function endIfUnused(kept: Kept): void {
-    if (kept.refs.size > 0 || kept.subscribers.size > 0) return
-    roles.delete(kept.role.name)
+    if (kept.registered.size > 0 || kept.subscriptions.size > 0) return
+    if (roles.get(kept.role.name) === kept) roles.delete(kept.role.name) // by now it may be another one
     kept.stop.abort(new Error('nobody needs it any more'))
   }
 
   async function unregister(ref: Ref): Promise<void> {
     const kept = roles.get(ref.role)
-    if (kept?.refs.get(ref.id) !== ref) return
-    kept.refs.delete(ref.id)
-    kept.role.own.delete(ref.id)
+    const known = kept?.registered.get(ref.id)
+    if (!kept || known?.ref !== ref) return
+    known.deafen()
+    kept.registered.delete(ref.id)
     const lastWords = AbortSignal.timeout(LAST_WORDS_MS)
     lastWords.addEventListener('abort', () => endIfUnused(kept), { once: true })
     const left = kept.role.leave(ref.id, lastWords).finally(() => endIfUnused(kept))
@@ -108,37 +105,50 @@ export function createRegistry(options: RoleOptions): Registry {
   }
 
   return {
-    register(role, id, { timeoutMs = DEFAULT_TIMEOUT_MS, ...given } = {}, signal) {
+    register(role, id, { timeoutMs, ...given } = {}, signal) {
+      const known = roles.get(role)?.registered.get(id)
+      const ref = known?.ref ?? { role, id }
+      const end = () => void unregister(ref).catch(() => undefined)
+      if (closed || signal?.aborted) {
+        end()
+        return ref
+      }
       const kept = keep(role)
-      const registeredAt = isoTime(clock.now())
-      kept.role.own.set(id, { id, options: given, timeoutMs, registeredAt })
-      const known = kept.refs.get(id)
-      const ref = known ?? { role, id }
-      kept.refs.set(id, ref)
-      signal?.addEventListener('abort', () => void unregister(ref).catch(() => undefined), { once: true })
+      const told = JSON.parse(JSON.stringify(given)) as WorkerOptions // as it will be read again
+      kept.role.join({ id, options: told, timeoutMs: timeoutFrom(timeoutMs), registeredAt: isoTime(clock.now()) })
+      if (signal) known?.deafen()
+      kept.registered.set(id, { ref, deafen: signal || !known ? onAbort(signal, end) : known.deafen })
       return ref
     },
     unregister,
     members: (role) => roles.get(role)?.role.membership,
     subscribe(role, subscriber, signal) {
+      if (closed || signal?.aborted) return () => undefined
       const kept = keep(role)
       const ref: Ref = { role, id: `subscription-${++count}` }
-      kept.subscribers.set(ref, subscriber)
-      if (kept.role.membership) tell(subscriber, kept.role.membership, ref)
+      const remove = kept.subscriptions.add(ref, subscriber, kept.role.membership)
       const end = () => {
-        kept.subscribers.delete(ref)
+        deafen()
+        remove()
         endIfUnused(kept)
       }
-      signal?.addEventListener('abort', end, { once: true })
+      const deafen = onAbort(signal, end)
       return end
     },
     async close() {
+      closed = true
       const all = [...roles.values()]
-      for (const { subscribers } of all) subscribers.clear()
-      const refs = all.flatMap(({ refs }) => [...refs.values()])
+      for (const { subscriptions } of all) subscriptions.clear()
+      const refs = all.flatMap(({ registered }) => [...registered.values()].map(({ ref }) => ref))
       await Promise.allSettled([...leaving, ...refs.map(unregister)])
       for (const kept of all) endIfUnused(kept)
       await Promise.all(all.map(({ done }) => done))
     },
   }
+}
+
+/** Answers how to take it back. */
+function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
+  signal?.addEventListener('abort', listener, { once: true })
+  return () => signal?.removeEventListener('abort', listener)
 }

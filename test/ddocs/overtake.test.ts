@@ -30,6 +30,7 @@ test('a stranger does not write over what is the sidecar’s own, nor take its n
     expect(await tryPut(couch, db, { ...doc, _id: 'mails:0123456789abcdef' })).toContain('the sidecar’s own')
     expect(await tryPut(couch, db, { ...doc, _id: 'guesses:0123456789abcdef' })).toContain('the sidecar’s own')
     expect(await tryPut(couch, db, { ...doc, _id: 'config:global_changes' })).toContain('the sidecar’s own')
+    expect(await tryPut(couch, db, { ...doc, _id: 'worker:sidecar:evil' })).toContain('the sidecar’s own')
   }
 })
 

@@ -1,7 +1,9 @@
+import { getEventListeners } from 'node:events'
 import pino from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
+import { listWorkers } from '../../sidecar/workers/list.ts'
 import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,7 +11,8 @@ import { delay, startFaultyProxy, type SeenRequest } from '../support/faulty-pro
 
 const quick = { timeoutMs: 1000 }
 
-function start(database: Database, log = pino({ level: 'silent' })): Registry {
+function start(database: Database): Registry {
+  const log = pino({ level: 'silent' })
   const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
   onTestFinished(() => registry.close())
   return registry
@@ -202,14 +205,118 @@ test('the end of a registry is not held up by a server that does not answer', as
   await registry.close()
 })
 
-test('two processes of one name are told so, once', async () => {
+test.each([300, 0, -1, NaN, Infinity])('a timeout of %d ms is written once, as it is meant', async (timeoutMs) => {
   const db = await freshDb('workers')
-  const write = vi.fn()
-  const [one, two] = [start(db, pino({ level: 'warn' }, { write })), start(db)]
-  one.register('mill', 'a', quick)
-  two.register('mill', 'a', quick)
-  await eventually(() => expect(write).toHaveBeenCalled())
-  expect(write.mock.calls[0]![0]).toMatch(/"worker":"a".*another process is this worker too/)
+  const registry = start(db)
+  registry.register('mill', 'a', { timeoutMs, grain: undefined as unknown as string })
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
   await sleep(1000)
-  expect(write).toHaveBeenCalledOnce()
+  expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
+  expect((await db.get('worker:mill:a')).timeout_ms).toBe(timeoutMs === 300 ? 500 : 15_000)
+  expect((await db.get('_local/worker:mill:a')).beat).toBeLessThan(10)
+})
+
+test('a signal that has aborted registers nobody and subscribes nobody', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  const told = vi.fn()
+  const aborted = AbortSignal.abort()
+  await registry.unregister(registry.register('mill', 'a', quick, aborted))
+  registry.subscribe('mill', told, aborted)
+  registry.register('mill', 'b', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['b']))
+  registry.register('mill', 'b', quick, aborted)
+  await eventually(async () => expect(await db.withPrefix('worker:')).toEqual([]))
+  expect(told).not.toHaveBeenCalled()
+})
+
+test('after its end a registry does nothing', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  await registry.close()
+  const told = vi.fn()
+  const ref = registry.register('mill', 'late', quick)
+  registry.subscribe('mill', told)()
+  registry.subscribe('mill', told)
+  await sleep(500)
+  expect(await db.withPrefix('worker:')).toEqual([])
+  expect(await db.find('_local/worker:mill:late')).toBeUndefined()
+  expect(told).not.toHaveBeenCalled()
+  await registry.unregister(ref)
+})
+
+test('who leaves and comes back at once stays', async () => {
+  const db = await freshDb('workers')
+  const registry = start(db)
+  await registry.unregister(registry.register('mill', 'a', quick))
+  const ref = registry.register('mill', 'a', quick)
+  await sleep(2500) // the last words of the first are over
+  expect(idsIn(registry)).toEqual(['a'])
+  await registry.unregister(ref)
+  expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('a subscriber that subscribes is told, and so is the new one, once of each version', async () => {
+  const registry = start(await freshDb('workers'))
+  const inner = vi.fn()
+  const outer = vi.fn(() => {
+    if (outer.mock.calls.length === 1) registry.subscribe('mill', ({ version }) => void inner(version))
+  })
+  registry.subscribe('mill', outer)
+  await eventually(() => expect(outer).toHaveBeenCalled())
+  expect(inner).toHaveBeenCalledOnce()
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']), { within: 8000 })
+  expect(outer).toHaveBeenCalledTimes(2)
+  expect(inner).toHaveBeenCalledTimes(2)
+})
+
+test('a signal that lives long keeps nothing of what has ended', async () => {
+  const registry = start(await freshDb('workers'))
+  const { signal } = new AbortController()
+  const listeners = () => getEventListeners(signal, 'abort').length
+  const refs = Array.from({ length: 5 }, () => registry.register('mill', 'a', quick, signal))
+  const end = registry.subscribe('mill', () => undefined, signal)
+  expect(listeners()).toBe(2)
+  end()
+  expect(listeners()).toBe(1)
+  await registry.unregister(refs[0]!)
+  expect(listeners()).toBe(0)
+})
+
+test('what only has the id of a worker is neither counted nor removed', async () => {
+  const db = await freshDb('workers')
+  const strays = [
+    { _id: 'worker:mill:x', type: 'confirm', state: 'clicked', timeout_ms: 500 },
+    { _id: 'worker:mill:y', type: 'worker', role: 'bakery', timeout_ms: 500 },
+    { _id: 'worker:mill:', type: 'worker', timeout_ms: 500 },
+    { _id: 'worker:50%', type: 'worker', timeout_ms: 500 },
+  ]
+  for (const stray of strays) await db.put(stray)
+  await db.put({ _id: 'worker:50%25:a%3Ab' })
+  const registry = start(db)
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  await sleep(1500)
+  expect(idsIn(registry)).toEqual(['a'])
+  for (const { _id } of strays) expect(await db.find(_id), _id).toBeDefined()
+  const listed = await listWorkers(db, AbortSignal.timeout(5000))
+  expect(listed.map(({ role, id }) => [role, id])).toEqual([
+    ['50%', 'a:b'],
+    ['mill', 'a'],
+  ])
+})
+
+test('the dead are found over a slow line too, later', async () => {
+  const db = await freshDb('workers')
+  const proxy = await startFaultyProxy()
+  await db.put({ _id: 'worker:mill:dead', timeout_ms: 1000 })
+  const registry = start(createTestCouch({ url: proxy.url }).db(db.name))
+  proxy.plan(() => delay(250)) // a round is longer than half the timeout
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a', 'dead']))
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  expect(await db.find('worker:mill:dead')).toBeUndefined()
 })

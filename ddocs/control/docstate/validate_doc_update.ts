@@ -17,7 +17,7 @@ const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<keyof Control
 }
 
 /** Documents of the sidecar's own, whoever asks for them first. */
-const RESERVED = /^(mails|guesses|config):/
+const RESERVED = /^(mails|guesses|config|worker):/
 
 export default function validate(
   this: { readonly machines: Machines },

@@ -1,0 +1,105 @@
+import { isoTime } from '../core/clock.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { createLocalDoc, type LocalDoc } from '../couch/local.ts'
+import { beatId, memberDoc, memberFrom, memberId, sameOptions, type Member } from './documents.ts'
+import { removeMember } from './remove.ts'
+import type { RoleOptions } from './role.ts'
+import type { Signs } from './signs.ts'
+
+/**
+ * The members that this process is in one role: gives their signs of life, and writes down what they tell of themselves.
+ *
+ * Another process may be the same worker, by mistake. Then the document is whose process stands in it, as long as that
+ * one gives signs of life: the other writes neither document nor sign, and takes over when it is silent. Until it knows
+ * which of both is true it gives signs and leaves the document, so that a worker that starts again is not found dead.
+ */
+export class Presence {
+  readonly #role: string
+  readonly #process: string
+  readonly #options: RoleOptions
+  readonly #members = new Map<string, Member>()
+  readonly #locals = new Map<string, LocalDoc>()
+  /** Ids of members whose namesakes were told of. */
+  readonly #warned = new Set<string>()
+  #beats = 0
+
+  constructor(role: string, process: string, options: RoleOptions) {
+    this.#role = role
+    this.#process = process
+    this.#options = options
+  }
+
+  get members(): Iterable<Member> {
+    return this.#members.values()
+  }
+
+  /** Whether the document of this id is one of ours, or should be. */
+  has(docId: string): boolean {
+    return this.#members.has(docId)
+  }
+
+  add(member: Member): void {
+    this.#members.set(memberId(this.#role, member.id), member)
+  }
+
+  drop(id: string): void {
+    this.#members.delete(memberId(this.#role, id))
+  }
+
+  /** Does for each what is missing, and puts what it writes into `found`. Throws `CouchError`. */
+  async keepUp(found: Map<string, StoredDoc>, signs: Signs, signal: AbortSignal): Promise<void> {
+    for (const [docId, member] of this.#members) {
+      const doc = found.get(docId)
+      const isOurs = doc === undefined || doc.process === this.#process
+      if (signs.isAlive(docId)) {
+        const isNews = this.#warnOnce(docId, member)
+        if (!isOurs && !isNews) continue // once more, so that the other hears of us too
+      }
+      await this.#beat(docId, signal)
+      if (isOurs || signs.isSilent(docId)) await this.#write(member, found, signal)
+    }
+  }
+
+  /** Takes one out that was dropped, unless it was added again, or is another process too. Throws `CouchError`. */
+  async leave(id: string, signs: Signs, signal: AbortSignal): Promise<void> {
+    const docId = memberId(this.#role, id)
+    if (this.#members.has(docId)) return
+    this.#locals.delete(docId)
+    this.#warned.delete(docId)
+    const { database } = this.#options
+    const doc = await database.find(docId, {}, { signal })
+    if (!doc || (doc.process !== this.#process && signs.isAlive(docId))) return
+    await removeMember(database, doc, signal)
+  }
+
+  async #beat(docId: string, signal: AbortSignal): Promise<void> {
+    const { database, clock } = this.#options
+    const local = this.#locals.get(docId) ?? createLocalDoc(database, beatId(docId))
+    this.#locals.set(docId, local)
+    await local.write({ process: this.#process, beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
+  }
+
+  async #write(member: Member, found: Map<string, StoredDoc>, signal: AbortSignal): Promise<void> {
+    const doc = memberDoc(this.#role, member, this.#process)
+    const there = found.get(doc._id)
+    if (there && sameOptions(memberFrom(there), member)) return
+    try {
+      const _rev = await this.#options.database.put({ ...doc, ...(there && { _rev: there._rev }) }, { signal })
+      found.set(doc._id, { ...doc, _rev })
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'conflict')) throw thrown // removed or written in this moment: the next round sees it
+    }
+  }
+
+  /** True if it did. */
+  #warnOnce(docId: string, { id }: Member): boolean {
+    if (this.#warned.has(docId)) return false
+    this.#warned.add(docId)
+    this.#options.log.warn(
+      { role: this.#role, worker: id },
+      'another process is this worker too; give each its own name',
+    )
+    return true
+  }
+}

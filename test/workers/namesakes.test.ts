@@ -1,0 +1,109 @@
+/** Two processes that are the same worker: by mistake, or because one has taken the place of the other. */
+import pino from 'pino'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
+
+function start(database: Database, write: (line: string) => void = () => undefined): Registry {
+  const log = pino({ level: 'warn' }, { write })
+  const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
+  onTestFinished(() => registry.close())
+  return registry
+}
+
+/** One that can be killed: its process is gone, and takes nothing back. */
+async function startMortal(name: string): Promise<{ registry: Registry; kill: () => Promise<void> }> {
+  const proxy = await startFaultyProxy()
+  return { registry: start(createTestCouch({ url: proxy.url }).db(name)), kill: () => proxy.down() }
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const optionsIn = async (db: Database) => (await db.find('worker:mill:a'))?.options
+const oats = { timeoutMs: 1000, grain: 'oats' }
+const rye = { timeoutMs: 1000, grain: 'rye' }
+
+test('two processes of one name are told so, once', async () => {
+  const db = await freshDb('namesakes')
+  const [toOne, toTwo] = [vi.fn(), vi.fn()]
+  start(db, toOne).register('mill', 'a', oats)
+  start(db, toTwo).register('mill', 'a', oats)
+  const lines = () => [...toOne.mock.calls, ...toTwo.mock.calls].map(([line]) => line as string)
+  await eventually(() => expect(lines()).not.toEqual([]))
+  await sleep(2000)
+  for (const line of lines()) expect(line).toMatch(/"worker":"a".*another process is this worker too/)
+  for (const told of [toOne, toTwo]) expect(told.mock.calls.length).toBeLessThan(2)
+})
+
+test.each([2, 4])('%d processes of one name that differ do not write over each other', async (count) => {
+  const db = await freshDb('namesakes')
+  const registries = Array.from({ length: count }, () => start(db))
+  registries.forEach((registry, i) => registry.register('mill', 'a', { timeoutMs: 1000, grain: `grain ${i}` }))
+  await eventually(() => {
+    for (const registry of registries) expect(registry.members('mill')?.members).toHaveLength(1)
+  })
+  const told = vi.fn()
+  registries[0]!.subscribe('mill', ({ version }) => void told(version))
+  await sleep(3000)
+  expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
+  expect(told).toHaveBeenCalledOnce()
+})
+
+test('the first changes what it tells of itself, and when it leaves the second takes its place', async () => {
+  const db = await freshDb('namesakes')
+  const [first, second] = [start(db), start(db)]
+  first.register('mill', 'a', oats)
+  await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
+  second.register('mill', 'a', rye)
+  await sleep(2000)
+  const ref = first.register('mill', 'a', { ...oats, flakes: true })
+  await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats', flakes: true }))
+  await first.unregister(ref)
+  await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'rye' }))
+})
+
+test('the second leaves, and takes nothing of the first with it', async () => {
+  const db = await freshDb('namesakes')
+  const told = vi.fn()
+  const [first, second] = [start(db), start(db, told)]
+  first.register('mill', 'a', oats)
+  await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
+  const ref = second.register('mill', 'a', rye)
+  await eventually(() => expect(told).toHaveBeenCalled())
+  await second.unregister(ref)
+  expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
+})
+
+test('a worker that starts again after a crash is not found dead, and soon tells its new options', async () => {
+  const db = await freshDb('namesakes')
+  const { registry, kill } = await startMortal(db.name)
+  const [watcher, warned] = [start(db), vi.fn()]
+  watcher.register('mill', 'b', { timeoutMs: 2000 })
+  registry.register('mill', 'a', { ...oats, timeoutMs: 2000 })
+  await eventually(() => expect(watcher.members('mill')?.members).toHaveLength(2))
+  const counts = vi.fn()
+  watcher.subscribe('mill', ({ members }) => void counts(members.length))
+  await kill()
+  start(db, warned).register('mill', 'a', { ...rye, timeoutMs: 2000 })
+  await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'rye' }))
+  expect((await db.get('worker:mill:a'))._rev).toMatch(/^2-/)
+  for (const [count] of counts.mock.calls) expect(count).toBe(2)
+  expect(warned).not.toHaveBeenCalled()
+})
+
+test('a worker that starts again with the same options writes no revision', async () => {
+  const db = await freshDb('namesakes')
+  const { registry, kill } = await startMortal(db.name)
+  registry.register('mill', 'a', oats)
+  await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
+  await kill()
+  const again = start(db)
+  const ref = again.register('mill', 'a', oats)
+  await sleep(2500)
+  expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
+  await again.unregister(ref)
+  expect(await db.find('worker:mill:a')).toBeUndefined()
+})
