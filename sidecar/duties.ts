@@ -1,4 +1,4 @@
-import { placesOf, type DispatchTable } from './docstate/assess.ts'
+import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from './docstate/assess.ts'
 import { isServed } from './roster.ts'
 import type { Tables } from './tables.ts'
 import type { Member, WorkerOptions } from './workers/documents.ts'
@@ -7,23 +7,30 @@ import type { Place } from './workers/sharing.ts'
 /** The role of sidecars that share one control database. */
 export const ROLE = 'sidecar'
 
-/** What a sidecar tells the others of itself: what it handles where. `type/state` each. */
+/** What a sidecar tells the others of itself: what it handles where. `type/state` each; `types` with conflicts. */
 export function dutiesOf(config: { controlDb: string; databases: readonly string[] }, tables: Tables): WorkerOptions {
   const { controlDb, databases } = config
   return {
-    control: { database: controlDb, handlers: namesOf(tables.control) },
-    databases: { names: [...databases], handlers: namesOf(tables.docstate) },
+    control: { database: controlDb, handlers: namesOf(tables.control), types: typesOf(tables.control) },
+    databases: { names: [...databases], handlers: namesOf(tables.docstate), types: typesOf(tables.docstate) },
   }
 }
 
 /** Whether a sidecar handles what waits in this place. What others write of themselves may be anything. */
 export function hasDuty({ options }: Member, database: string, { type, state }: Place): boolean {
   const { control, databases } = options as {
-    control?: { database?: unknown; handlers?: unknown }
-    databases?: { names?: unknown; handlers?: unknown }
+    control?: { database?: unknown } & Duties
+    databases?: { names?: unknown } & Duties
   }
-  if (control?.database === database) return stringsIn(control.handlers).includes(nameOf(type, state))
-  return isServed(database, stringsIn(databases?.names)) && stringsIn(databases?.handlers).includes(nameOf(type, state))
+  const includes = ({ handlers, types }: Duties) =>
+    state === IN_CONFLICT ? stringsIn(types).includes(type) : stringsIn(handlers).includes(nameOf(type, state))
+  if (control?.database === database) return includes(control)
+  return !!databases && isServed(database, stringsIn(databases.names)) && includes(databases)
+}
+
+interface Duties {
+  readonly handlers?: unknown
+  readonly types?: unknown
 }
 
 const nameOf = (type: string, state: string) => `${type}/${state}`

@@ -40,12 +40,20 @@ export function placesOf({
   return [...all.values()]
 }
 
+/** Every type of which conflicts are resolved: that has a handler, or a machine. Each once. */
+export const typesOf = ({ registrations, machines }: DispatchTable): string[] => [
+  ...new Set([...registrations.map(({ type }) => type), ...Object.keys(machines)]),
+]
+
+/** Where a document waits that has branches, whatever its state: for whose handlers it is, is not known before. */
+export const IN_CONFLICT = 'in conflict'
+
 export type Assess = (doc: StoredDoc, now: number) => Assessment
 
 export function createAssess({ registrations, machines }: DispatchTable): Assess {
   const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
   const timeouts = timeoutsOf(machines)
-  const types = new Set([...registrations.map(({ type }) => type), ...Object.keys(machines)])
+  const types = new Set(typesOf({ registrations, machines }))
 
   return (doc, now) => {
     const { type, state } = doc
@@ -96,7 +104,7 @@ function timeoutsOf(machines: Machines): Map<string, Timeout> {
 
 /** Settling a conflict is a flight like any other; no handler takes part in it. */
 const conflictOf = (type: string): Registration => {
-  return { type, state: 'in conflict', mode: 'safe', handler: () => Promise.resolve(), options: handlerDefaults }
+  return { type, state: IN_CONFLICT, mode: 'safe', handler: () => Promise.resolve(), options: handlerDefaults }
 }
 
 const keyOf = (type: string, state: string) => `${type}\0${state}`
@@ -114,7 +122,8 @@ function timeOf(written: unknown): number | undefined {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-function isClaim(field: unknown): field is Claim {
+/** What a client wrote there may be anything. */
+export function isClaim(field: unknown): field is Claim {
   const claim = field as Partial<Claim> | null | undefined
   return typeof claim?.token === 'string' && typeof claim.lease_ms === 'number'
 }

@@ -1,6 +1,9 @@
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { docstateOf } from './assess.ts'
+import { docstateOf, isClaim } from './assess.ts'
+import { withDocstate } from './documents.ts'
+import { compareRevs } from './rivals.ts'
+import type { Docstate } from './types.ts'
 
 /** The revisions of a document that stand beside each other, with the common beginning of any two. */
 export interface Branches {
@@ -24,7 +27,7 @@ export async function readBranches(database: Database, id: string, signal: Abort
       )
       return doc
     })
-    .sort((a, b) => parseInt(b._rev) - parseInt(a._rev) || (a._rev < b._rev ? 1 : -1))
+    .sort((a, b) => compareRevs(b._rev, a._rev))
   return {
     leaves,
     async base(a, b) {
@@ -32,8 +35,14 @@ export async function readBranches(database: Database, id: string, signal: Abort
       const rev = histories.get(a._rev)?.find((one) => known.has(one))
       if (rev === undefined) return undefined
       const kept = await database.find(id, { rev }, { signal })
-      // A claim changes nothing but the engine's field: whoever claimed it wrote down what it was.
-      return kept ?? [a, b].find((leaf) => histories.get(leaf._rev)?.[1] === rev && docstateOf(leaf)?.claim)
+      const claimed = [a, b].find((leaf) => histories.get(leaf._rev)?.[1] === rev && isClaim(docstateOf(leaf)?.claim))
+      return kept ?? (claimed && { ...unclaimed(claimed), _rev: rev })
     },
   }
+}
+
+/** A claim changes nothing but the engine's field: whoever claimed it wrote down what it was. */
+function unclaimed(leaf: StoredDoc): StoredDoc {
+  const { claim: _, ...entry } = docstateOf(leaf) as Docstate
+  return withDocstate(leaf, entry)
 }

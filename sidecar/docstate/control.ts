@@ -50,7 +50,8 @@ export interface Control<M extends Machines = Machines> {
     options?: HandlerOptions,
   ): void
   /**
-   * How conflicting revisions of a type are merged, instead of by fields. Pure: it may be called again, by any worker.
+   * How the fields of conflicting revisions of a type are merged. Pure: it may be called again, by any worker. Returns a
+   * document of the type with a state; `docstate` and attachments are seen to.
    *
    * @example
    * control.resolve('order', ({ ours, theirs }) => ({ ...ours, note: theirs.note ?? ours.note }))

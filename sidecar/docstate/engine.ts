@@ -10,7 +10,7 @@ import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
 import type { Registry } from '../workers/registry.ts'
 import { everything, type Part } from '../workers/sharing.ts'
-import { createAssess, type DispatchTable } from './assess.ts'
+import { createAssess, IN_CONFLICT, type DispatchTable } from './assess.ts'
 import { Backlog } from './backlog.ts'
 import { createClaims } from './claims.ts'
 import { createContest } from './contest.ts'
@@ -113,7 +113,8 @@ export function createEngine(options: EngineOptions): Engine {
   const due = new DueQueue(clock, sweepMs * 2)
   const dispatch = new Dispatch({
     ...{ assess, laneOf, due, clock, log },
-    isOurs: ({ _id, type, state }) => part.isOurs({ type: String(type), state: String(state) }, _id),
+    isOurs: ({ _id, _conflicts, type, state }) =>
+      part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
     recover: { fly: createRecover({ store, laneOf, clock, log }), share: memory.share() },
     resolve: {
       fly: createResolve({

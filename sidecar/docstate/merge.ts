@@ -1,6 +1,7 @@
 import type { Machine } from '../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
+import { compareRevs } from './rivals.ts'
 
 /** Two revisions of a document that stand beside each other. */
 export interface Conflict {
@@ -11,7 +12,7 @@ export interface Conflict {
   readonly base: StoredDoc | undefined
 }
 
-/** Makes one document of two. Pure; `_id` and `_rev` are seen to. */
+/** Makes one document of two. Pure. `docstate`, attachments and whatever begins with `_` are seen to. */
 export type Resolver = (conflict: Conflict) => Doc
 
 /** What says in which state the document is: goes with the state. */
@@ -38,13 +39,7 @@ export function compareTransitions(a: StoredDoc, b: StoredDoc, base: StoredDoc |
     if (aFromB !== bFromA) return aFromB ? -1 : 1
   }
   const [ofA, ofB] = [docstateOf(a) ? 0 : 1, docstateOf(b) ? 0 : 1] // the sidecar has written the one with its field
-  return ofA - ofB || compareRevisions(b._rev, a._rev)
-}
-
-/** As CouchDB does: by the number, then by the hash. */
-function compareRevisions(a: string, b: string): number {
-  const byNumber = parseInt(a) - parseInt(b)
-  return byNumber || (a < b ? -1 : 1)
+  return ofA - ofB || compareRevs(b._rev, a._rev)
 }
 
 /** Whether `to` comes after `from`, by any number of transitions. */

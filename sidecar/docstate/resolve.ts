@@ -1,16 +1,19 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
+import { createExclusive } from '../core/exclusive.ts'
 import type { Database } from '../couch/database.ts'
-import type { Doc, StoredDoc } from '../couch/documents.ts'
-import { CouchError } from '../couch/errors.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { CouchError, type CouchErrorCode } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
-import { docstateOf, type DispatchTable } from './assess.ts'
+import type { DispatchTable } from './assess.ts'
+import { BranchLeases } from './branch-leases.ts'
 import { readBranches, type Branches } from './branches.ts'
+import { carryBodies, MOST_BYTES } from './carry.ts'
 import type { DueQueue } from './due.ts'
+import { fold, mergedAlready, naming, sameDocument, type Branch } from './fold.ts'
 import type { Fly } from './fly.ts'
-import { LeaseWatch } from './lease-watch.ts'
 import { takingOut } from './rivals.ts'
-import { compareTransitions, mergeFields, type Conflict } from './merge.ts'
+import { Stuck } from './stuck.ts'
 
 export interface ResolveOptions {
   readonly database: Database
@@ -24,84 +27,140 @@ export interface ResolveOptions {
   readonly onResolved: () => void
 }
 
+/** `stuck`: not before a person has done something; says what. */
+type Step =
+  { readonly kind: 'done' | 'again' } | { readonly kind: 'stuck'; readonly why: string; readonly hint: string }
+
+const DONE: Step = { kind: 'done' }
+const AGAIN: Step = { kind: 'again' }
+const AGAIN_MS = 1000
+/** What CouchDB says to a document that it will never take. */
+const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'exists', 'too_large', 'bad_request']
+
 /**
  * Makes one document of the branches that replication has brought: first the merged document upon the branch that
- * CouchDB shows, then the others go. Whoever finds only the first done comes to the same end.
+ * CouchDB shows, naming the others; then those go. Whoever finds only the first done sees the names, and does the second.
  */
 export function createResolve(options: ResolveOptions): Fly {
   const { database, writer, table, due, clock, log, signal, onResolved } = options
-  const leases = new LeaseWatch(() => clock.ticks())
+  const leases = new BranchLeases(() => clock.ticks())
+  const stuck = new Stuck(() => clock.ticks())
+  const carrying = createExclusive() // bodies of attachments: of one document at a time
 
-  /** Milliseconds until the last claim on any branch is over or may be taken over; 0 if there is none. */
-  function claimedFor(leaves: readonly StoredDoc[]): number {
-    const waits = leaves.map((leaf) => {
-      const claim = docstateOf(leaf)?.claim
-      return claim ? leases.remaining({ ...leaf, _id: `${leaf._id} ${leaf._rev}` }, claim) : 0
+  async function merge(id: string, branches: Branches, losing: readonly StoredDoc[]): Promise<StoredDoc> {
+    const shown = branches.leaves[0]!
+    const others: Branch[] = []
+    for (const leaf of losing) others.push({ leaf, base: await branches.base(shown, leaf) })
+    const type = String(shown.type)
+    return fold(shown, others, {
+      machine: table.machines[type],
+      resolver: table.resolvers?.get(type),
+      onFault: (fault) =>
+        log.error(
+          { doc: id, type, ...(fault instanceof Error ? { err: fault } : { fault }) },
+          'the resolver failed; its document is merged as those without one',
+        ),
     })
-    return Math.max(0, ...waits)
   }
 
-  function resolved(conflict: Conflict): Doc {
-    const resolver = table.resolvers?.get(String(conflict.ours.type)) ?? mergeFields
-    try {
-      return resolver(conflict)
-    } catch (err) {
-      log.error({ doc: conflict.ours._id, err }, 'the resolver failed; its document is merged as those without one')
-      return mergeFields(conflict)
+  async function write(merged: StoredDoc, leaves: readonly StoredDoc[]): Promise<Step> {
+    if (!merged._attachments) {
+      const written = await writer.write(merged)
+      return written.kind === 'conflict' ? AGAIN : written.kind === 'refused' ? refused(written) : DONE
     }
+    return carrying(async () => {
+      const whole = await carryBodies(database, merged, leaves, { signal })
+      if (whole === 'too-large') return TOO_LARGE
+      try {
+        await database.put(whole, { signal }) // alone: what CouchDB says of an attachment it says of the whole request
+        return DONE
+      } catch (thrown) {
+        if (!(thrown instanceof CouchError)) throw thrown
+        if (thrown.code === 'conflict') return AGAIN
+        if (REFUSALS.includes(thrown.code)) return refused(thrown)
+        throw thrown
+      }
+    })
   }
 
-  async function merge(branches: Branches): Promise<Doc> {
-    const [first, ...rest] = branches.leaves
-    let merged: StoredDoc = first!
-    for (const leaf of rest) {
-      const base = await branches.base(first!, leaf)
-      const machine = table.machines[String(merged.type)]
-      const [ours, theirs] = compareTransitions(merged, leaf, base, machine) <= 0 ? [merged, leaf] : [leaf, merged]
-      merged = { ...resolved({ ours, theirs, base }), _id: first!._id, _rev: first!._rev }
+  /** Those that grew meanwhile are no leaves any more: they will be seen again. */
+  async function takeOut(id: string, losing: readonly StoredDoc[]): Promise<Step | undefined> {
+    const isLosing = ({ _rev }: StoredDoc) => losing.some((leaf) => leaf._rev === _rev)
+    const living = async () => (await database.leaves(id, { signal })).filter(({ _deleted }) => !_deleted)
+    const leaves = await living()
+    const out = leaves.filter(isLosing)
+    const kept = leaves.filter((leaf) => !isLosing(leaf))
+    if (kept.length === 0) return AGAIN
+    if (out.length === 0) return undefined // somebody else did
+    await database.merge(takingOut(out, kept, 'merged'), { signal })
+    return (await living()).some(isLosing) ? NOT_DELETED : DONE
+  }
+
+  async function resolve(id: string): Promise<Step | undefined> {
+    const branches = await readBranches(database, id, signal)
+    const { leaves } = branches
+    const [shown, ...others] = leaves
+    if (!shown || others.length === 0) return undefined
+    const known = mergedAlready(leaves)
+    const losing = others.filter((leaf) => !known.includes(leaf))
+    if (losing.length > 0) {
+      const waitMs = leases.remaining(id, [shown, ...losing])
+      if (waitMs > 0) {
+        due.add(id, clock.now() + waitMs)
+        return undefined
+      }
+      const merged = await merge(id, branches, losing)
+      // Of several, some may be left beside it: then it must be known that they are in it.
+      if (losing.length > 1 || !sameDocument(merged, shown)) {
+        const written = await write(naming(merged, others), leaves)
+        if (written.kind !== 'done') return written
+      }
     }
-    return merged
+    return takeOut(id, others)
   }
 
   return async (flight) => {
-    const { id } = flight
+    const { id, doc } = flight
+    const restMs = stuck.remaining(doc)
+    if (restMs > 0) {
+      due.add(id, clock.now() + restMs)
+      return 'settled'
+    }
     try {
-      const branches = await readBranches(database, id, signal)
-      const [shown, ...others] = branches.leaves
-      if (!shown || others.length === 0) return 'settled'
-      const waitMs = claimedFor(branches.leaves)
-      if (waitMs > 0) {
-        due.add(id, clock.now() + waitMs)
+      const step = await resolve(id)
+      if (!step) return 'settled'
+      if (step.kind === 'stuck') {
+        const { why, hint } = step
+        log[stuck.add(doc) ? 'error' : 'debug']({ doc: id, type: doc.type, why, hint }, 'a conflict cannot be resolved')
         return 'settled'
       }
-      const merged = await merge(branches)
-      if (!same(merged, shown)) {
-        const written = await writer.write(merged)
-        if (written.kind === 'refused') log.error({ doc: id, ...written }, 'CouchDB refuses the merged document')
-        if (written.kind === 'conflict' || written.kind === 'refused') return 'not-taken'
+      if (step.kind === 'again') due.add(id, clock.now() + AGAIN_MS)
+      else {
+        leases.forget(id)
+        stuck.forget(id)
+        onResolved()
+        log.info({ doc: id, type: doc.type }, 'conflict resolved')
       }
-      await takeOut(id, others)
-      onResolved()
-      log.info(
-        { doc: id, type: merged.type, state: merged.state, branches: branches.leaves.length },
-        'conflict resolved',
-      )
       return 'settled'
     } catch (thrown) {
       if (thrown instanceof CouchError) return thrown.code === 'not_found' ? 'settled' : 'not-taken'
       throw thrown
     }
   }
-
-  /** Those that grew meanwhile are no leaves any more: they will be seen again. */
-  async function takeOut(id: string, losing: readonly StoredDoc[]): Promise<void> {
-    const leaves = (await database.leaves(id, { signal })).filter(({ _deleted }) => !_deleted)
-    const out = leaves.filter(({ _rev }) => losing.some((leaf) => leaf._rev === _rev))
-    const kept = leaves.filter((leaf) => !out.includes(leaf))
-    if (kept.length > 0) await database.merge(takingOut(out, kept), { signal })
-  }
 }
 
-/** But for the order of fields. */
-const same = (a: Doc, b: Doc): boolean => text(a) === text(b)
-const text = ({ _conflicts, ...doc }: Doc) => JSON.stringify(Object.entries(doc).sort(([a], [b]) => (a < b ? -1 : 1)))
+const TOO_LARGE: Step = {
+  kind: 'stuck',
+  why: `a branch has attachments of more than ${MOST_BYTES} bytes that would have to be moved`,
+  hint: 'write the document that is wanted upon the revision which CouchDB shows, and delete the other revisions',
+}
+const NOT_DELETED: Step = {
+  kind: 'stuck',
+  why: 'CouchDB does not take the deletion of the revisions that were merged',
+  hint: 'let validate_doc_update allow deletions by the user of the sidecar, or delete these revisions',
+}
+const refused = ({ code, reason }: { code: string; reason: string }): Step => ({
+  kind: 'stuck',
+  why: `CouchDB refuses the merged document (${code}): ${reason}`,
+  hint: 'let validate_doc_update allow it, or write the document that is wanted and delete the other revisions',
+})

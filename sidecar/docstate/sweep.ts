@@ -1,7 +1,7 @@
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
-import type { Part } from '../workers/sharing.ts'
-import { placesOf, type DispatchTable } from './assess.ts'
+import type { Part, Place } from '../workers/sharing.ts'
+import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from './assess.ts'
 import { CONFLICTS, pages, type Listed } from './pages.ts'
 
 export interface SweepOptions {
@@ -30,20 +30,24 @@ const MAX_REMEMBERED = 1000
  */
 export function createSweep({ database, table, part, clock, horizonMs, look }: SweepOptions): Sweep {
   const places = placesOf(table)
+  const types = typesOf(table)
   let waited = new Set<string>()
 
   return async (signal) => {
     const now = isoTime(clock.now())
     const horizon = isoTime(clock.now() + horizonMs)
     const waiting = new Set<string>()
-    for (const place of places) {
+    const lateIn = (place: Place) => {
       let remembered = 0
-      const isLate = ({ id, at }: Listed) => {
+      return ({ id, at }: Listed) => {
         if (at !== null && at > now) return false
         const name = JSON.stringify([place.type, place.state, id])
         if (remembered++ < MAX_REMEMBERED) waiting.add(name)
         return waited.has(name)
       }
+    }
+    for (const place of places) {
+      const isLate = lateIn(place)
       const hasEnd = table.machines[place.type]?.[place.state]?.timeout !== undefined
       for (const [status, until] of [
         ['claimed', {}],
@@ -62,9 +66,17 @@ export function createSweep({ database, table, part, clock, horizonMs, look }: S
         }
       }
     }
+    for (const type of types) {
+      const place = { type, state: IN_CONFLICT }
+      const isLate = lateIn(place)
+      for await (const rows of pages(database, { startkey: [type], endkey: [type, {}] }, signal, CONFLICTS)) {
+        const ours = rows.filter(({ id }) => part.isOurs(place, id))
+        const late = rows.filter((row) => !ours.includes(row) && isLate(row))
+        if (!(await look(idsOf(ours), false, signal))) break
+        if (!(await look(idsOf(late), true, signal))) break
+      }
+    }
     waited = waiting
-    const all = { startkey: [null], endkey: [{}] }
-    for await (const rows of pages(database, all, signal, CONFLICTS)) await look(idsOf(rows), true, signal)
   }
 }
 

@@ -50,6 +50,10 @@ export interface Docstate {
   readonly handled?: string
   /** Of a deleted leaf: a write beside another worker's, taken back. */
   readonly yielded?: boolean
+  /** Of a deleted leaf: what stood in it is in another one (`resolve.ts`). */
+  readonly merged?: boolean
+  /** Revisions that stood beside this one and are in it. The next write of the engine drops it. */
+  readonly merges?: readonly string[]
   /** In `error`: the state in which it failed, to which `retry` brings it back. */
   readonly failed_in?: string
   /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */

@@ -30,6 +30,7 @@ test('a sidecar is registered while it runs; admins and nobody else are told', a
         control: {
           database: control.name,
           handlers: expect.arrayContaining(['device/new', 'confirm/clicked']) as object,
+          types: expect.arrayContaining(['device', 'confirm']) as object,
         },
       }) as object,
     },

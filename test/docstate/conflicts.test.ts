@@ -1,39 +1,10 @@
 /** What replication brings: revisions that were written elsewhere while the sidecar moved the state. */
 import { expect, test } from 'vitest'
-import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
-import type { Control } from '../../sidecar/docstate/control.ts'
-import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
+import { freshDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { expectSettled, invoice, paid, read, replicate } from './branches.ts'
 import { createLatch, startRig } from './rig.ts'
-
-/** Writes as a replicator does: so many revisions of a device's own upon the first, the last with this body. */
-async function replicate(db: Database, first: string, length: number, doc: Doc, hash = 'd'): Promise<void> {
-  const [number, root] = [parseInt(first), first.slice(first.indexOf('-') + 1)]
-  const own = Array.from({ length }, (_, i) => `${hash.repeat(31)}${(length - i).toString(16)}`)
-  const start = number + length
-  const sent = { ...doc, _rev: `${start}-${own[0]!}`, _revisions: { start, ids: [...own, root] } }
-  const body = { new_edits: false, docs: [sent] }
-  const rows = await createTestCouch().request<unknown[]>({ method: 'POST', db: db.name, path: '_bulk_docs', body })
-  expect(rows).toEqual([])
-}
-
-const invoice = (runs: string[]) => (control: Control) =>
-  control.unsafe('order', 'paid', async (doc) => {
-    runs.push(doc._id)
-    return { ...doc, state: 'invoiced', number: 42 }
-  })
-
-const read = (db: Database): Promise<StoredDoc> => db.get('o', { conflicts: true })
-
-const expectSettled = (db: Database, fields: object) =>
-  eventually(async () => {
-    const doc = await read(db)
-    expect(doc._conflicts).toBeUndefined()
-    expect(doc).toMatchObject(fields)
-  })
-
-const paid = { _id: 'o', type: 'order', state: 'paid', name: 'Ann' }
 
 test.each([
   ['longer, so that CouchDB shows it', 5],
@@ -189,3 +160,74 @@ test('a dead claim beside what came of its entry goes, also where their beginnin
   await expectSettled(db, { _rev: `3-${'c'.repeat(32)}`, state: 'invoiced', total: 2 })
   expect(runs).toEqual([])
 })
+
+const failedOnce = (runs: string[]) => ({
+  handler: async (doc: { _id: string }) => {
+    runs.push(doc._id)
+    if (runs.length === 1) throw new Error('first try')
+  },
+  options: { backoff: { baseMs: 500, capMs: 500 } },
+})
+
+test('what is handled stays handled, although a device kept what was true before, and edited it more often', async () => {
+  const db = await freshDb('conflicts')
+  const runs: string[] = []
+  const { handler, options } = failedOnce(runs)
+  await startRig(db, (control) => control.unsafe('order', 'paid', handler, options))
+  await db.put(paid)
+  const failed = await eventually(async () => {
+    const doc = await db.get('o')
+    expect(doc.docstate).toMatchObject({ attempts: 1 })
+    return doc
+  })
+  await eventually(async () => expect((await db.get('o')).docstate).toHaveProperty('handled'))
+  await replicate(db, failed._rev, 3, { ...withoutRev(failed), name: 'Ann B.' })
+  await expectSettled(db, { state: 'paid', name: 'Ann B.', docstate: { handled: expect.any(String) as string } })
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  expect(runs).toHaveLength(2)
+})
+
+test.each([1, 3])(
+  'what is parked stays parked beside %i edits of a device that kept an earlier try',
+  async (length) => {
+    const db = await freshDb('conflicts')
+    const at = new Date(0).toISOString()
+    const tried = { state: 'paid', entry: '1-x', attempts: 1 }
+    const parked = { at, reason: 'lost' }
+    const failed = await db.put({ ...paid, docstate: { ...tried, retry_at: at } })
+    const claim = { worker: 'dead', token: 't', at, lease_ms: 1000 }
+    const claimed = await db.put({ ...paid, _rev: failed, docstate: { ...tried, claim } })
+    await db.put({ ...paid, _rev: claimed, docstate: { ...tried, parked } })
+    await replicate(db, failed, length, { ...paid, name: 'Ann B.', docstate: { ...tried, retry_at: at } })
+    const runs: string[] = []
+    await startRig(db, invoice(runs))
+    await expectSettled(db, { state: 'paid', name: 'Ann B.', docstate: { parked } })
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(runs).toEqual([])
+  },
+)
+
+test('a claim that is none does not hide one that lives', async () => {
+  const db = await freshDb('conflicts')
+  const [began, go] = [createLatch(), createLatch()]
+  const runs: string[] = []
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      runs.push('first')
+      began.open()
+      await go.opened
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  const first = await db.put(paid)
+  await began.opened
+  await replicate(db, first, 4, { ...paid, docstate: { state: 'paid', claim: {} } })
+  await startRig(db, invoice(runs), { worker: 'second' })
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  expect((await read(db))._conflicts).toHaveLength(1)
+  go.open()
+  await expectSettled(db, { state: 'invoiced' })
+  expect(runs).toEqual(['first'])
+})
+
+const withoutRev = ({ _rev, ...doc }: StoredDoc): Doc => doc

@@ -6,6 +6,7 @@ import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { takingOut } from '../../sidecar/docstate/rivals.ts'
 import { docstateIn, startRig, stateOf } from './rig.ts'
 
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
@@ -70,7 +71,7 @@ async function contest(theirs: string, leaseMs = 30_000) {
         ran.push(doc._rev)
         return { ...doc, state: 'invoiced' }
       }),
-    { leaseMs },
+    { leaseMs, graceMs: 500 },
   )
   await eventually(async () => expect(await db.leaves('o')).toHaveLength(2))
   return { db, ran, theirs: await db.get('o', { rev: `2-${theirs}` }) }
@@ -155,4 +156,52 @@ test('documents without a quorum hold up none that has one', async () => {
   await eventually(async () => expect(docstateIn(await db.get('bad99'))?.claim).toBeDefined(), { within: 20_000 })
   await db.put({ _id: 'good', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'), { within: 20_000 }) // not ever, if it had to wait for them
+})
+
+test('it has not won when a resolver took the other out: that one may have run', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32))
+  const leaf = (await db.leaves('o')).find(({ _rev }) => _rev === theirs._rev)!
+  await db.merge(takingOut([leaf], [], 'merged'))
+  await sleep(3000)
+  expect(ran).toEqual([])
+  expect(await livingOf(db)).toEqual([`2-${OURS}`]) // nothing else is there: it must not go
+})
+
+test('a claim that won and died is not run by the worker that waits beside it', async () => {
+  const db = await freshDb('contest')
+  const proxy = await startFaultyProxy()
+  const through = createTestCouch({ url: proxy.url }).db(db.name)
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  const base = await db.get('o')
+  const leaseMs = 1500
+  const won = claimOf(base)
+  proxy.next(async (exchange) => {
+    const { docs } = JSON.parse(exchange.request.body) as { docs: [StoredDoc] }
+    await branch(
+      db,
+      { ...base, docstate: { ...won, claim: { ...won.claim, lease_ms: leaseMs } } },
+      base,
+      '0'.repeat(32),
+    )
+    await branch(db, docs[0], base, OURS)
+    await exchange.send(answer([{ ok: true, id: 'o', rev: `2-${OURS}`, accepted: true }]))
+    exchange.end()
+  }, isBulk)
+  const ran: string[] = []
+  const start = (worker: string, database: Database) =>
+    startRig(
+      database,
+      (control) =>
+        control.unsafe('order', 'paid', async (doc) => {
+          ran.push(worker)
+          return { ...doc, state: 'invoiced' }
+        }),
+      { worker, leaseMs },
+    )
+  await start('waits', through)
+  await eventually(async () => expect(await db.leaves('o')).toHaveLength(2))
+  await start('resolves', db)
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.parked).toBeDefined(), { within: 20_000 })
+  expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts')
+  expect(ran).toEqual([])
 })

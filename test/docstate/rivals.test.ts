@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { compareRevs, judgeClaim, judgeOutcome } from '../../sidecar/docstate/rivals.ts'
+import { compareRevs, judgeClaim, judgeOutcome, takingOut } from '../../sidecar/docstate/rivals.ts'
 
 /** The leaf at the end of this way, the last revision first, a letter for each. */
 const leaf = (way: string, fields: object = {}) => ({
@@ -8,7 +8,9 @@ const leaf = (way: string, fields: object = {}) => ({
 })
 const claim = { worker: 'w', token: 't', at: '', lease_ms: 1000 }
 const claimed = (way: string) => leaf(way, { docstate: { state: 'paid', entry: '1-a', claim } })
-const yielded = (way: string) => leaf(way, { _deleted: true, docstate: { state: 'paid', claim, yielded: true } })
+const gone = (way: string, why: object) => leaf(way, { _deleted: true, docstate: { state: 'paid', claim, ...why } })
+const yielded = (way: string) => gone(way, { yielded: true })
+const merged = (way: string) => gone(way, { merged: true })
 const base = leaf('a')
 
 test('revisions are ordered as CouchDB orders them', () => {
@@ -24,6 +26,9 @@ test.each([
   ['a claim before it is renewed', [claimed('bba')], 'yield'],
   ['another has gone on', [leaf('ba', { state: 'invoiced' })], 'yield'],
   ['another worker deleted the document', [leaf('xba', { _deleted: true })], 'yield'],
+  ['another was merged, so that it may have won, and nothing else stays', [merged('xba')], 'wait'],
+  ['another was merged into what stays', [merged('xba'), leaf('yca')], 'yield'],
+  ['what a client wrote as a claim is an edit', [leaf('ba', { docstate: { state: 'paid', claim: {} } })], 'yield'],
 ])('of a claim: %s', (_, others, verdict) => {
   const ours = claimed('da')
   expect(judgeClaim(ours, '1-a', [ours, ...others])).toBe(verdict)
@@ -32,6 +37,14 @@ test.each([
 test('claims that all see each other never all leave', () => {
   const all = [claimed('ba'), claimed('ca'), claimed('da')]
   expect(all.map((ours) => judgeClaim(ours, '1-a', all))).toEqual(['yield', 'yield', 'wait'])
+})
+
+test('a leaf that was merged is told from one that its own worker took back', () => {
+  const [taken, mergedOne] = [takingOut([claimed('ba')], []), takingOut([claimed('ba')], [], 'merged')]
+  expect(taken[0]).toMatchObject({ _deleted: true, docstate: { yielded: true } })
+  expect(mergedOne[0]).toMatchObject({ _deleted: true, docstate: { merged: true } })
+  expect(mergedOne[0]!.docstate).not.toHaveProperty('yielded')
+  expect(taken[0]!._rev).not.toBe(mergedOne[0]!._rev) // one revision never has two bodies
 })
 
 test('of outcomes below the quorum the last stays, and takes out those that say the same', () => {

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import type { Machines } from '../ddocs/machine.ts'
+import { IN_CONFLICT } from '../sidecar/docstate/assess.ts'
+import { createControl } from '../sidecar/docstate/control.ts'
+import { dutiesOf, hasDuty } from '../sidecar/duties.ts'
+
+const control = createControl<Machines>({ letter: { sent: {} } })
+control.safe('order', 'paid', () => Promise.resolve())
+const tables = { control: createControl({}), docstate: control }
+const options = dutiesOf({ controlDb: 'control', databases: ['orders-*'] }, tables)
+const member = (given: object) => ({ id: 'a', options: given }) as unknown as Parameters<typeof hasDuty>[0]
+
+test.each([
+  ['a state with a handler', 'orders-1', 'order', 'paid', true],
+  ['a state without', 'orders-1', 'order', 'sent', false],
+  ['a database that it does not serve', 'letters', 'order', 'paid', false],
+  ['a conflict of a type with a handler, in any state', 'orders-1', 'order', IN_CONFLICT, true],
+  ['a conflict of a type with a machine only', 'orders-1', 'letter', IN_CONFLICT, true],
+  ['a conflict of another type', 'orders-1', 'stamp', IN_CONFLICT, false],
+  ['a conflict in a database that it does not serve', 'letters', 'order', IN_CONFLICT, false],
+  ['a conflict in the control database', 'control', 'order', IN_CONFLICT, false],
+])('a sidecar has a duty in %s', (_, database, type, state, expected) => {
+  expect(hasDuty(member(options), database, { type, state })).toBe(expected)
+})
+
+test.each([
+  {},
+  { databases: null },
+  { databases: { names: ['orders-*'], types: 'order' } },
+  { control: null, databases: 7 },
+])('what another program wrote of itself, as %j, is no duty', (given) => {
+  expect(hasDuty(member(given), 'orders-1', { type: 'order', state: IN_CONFLICT })).toBe(false)
+})
