@@ -33,6 +33,10 @@ const downOnly = layers.flatMap((layer, depth) => {
       layer.map((name) => `sidecar/${name}/**`),
       '..',
     ),
+    restrict(
+      layer.map((name) => `sidecar/${name}/*/**`),
+      '../..',
+    ),
   ]
 })
 

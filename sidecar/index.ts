@@ -6,7 +6,7 @@
 export { defineHandlers, type HandlersModule } from './docstate/handlers.ts'
 export type { Control, TypedHandler } from './docstate/control.ts'
 export type { Context, HandlerOptions } from './docstate/types.ts'
-export type { Conflict, Resolver } from './docstate/merge.ts'
+export type { Conflict, Resolver } from './docstate/conflicts/merge.ts'
 export type { Mail, Message } from './docstate/mail.ts'
 export type { Registry, RegisterOptions, Ref, Subscriber } from './workers/registry.ts'
 export type { Membership } from './workers/role.ts'

@@ -11,7 +11,7 @@ import { DeployError } from './deploy/errors.ts'
 import { listMismatches } from './deploy/list-mismatches.ts'
 import type { DispatchTable } from './docstate/assess.ts'
 import { createEngine, type Engine, type EngineOptions } from './docstate/engine.ts'
-import { DDOC } from './docstate/pages.ts'
+import { DDOC } from './docstate/finding/pages.ts'
 import type { Sharing } from './workers/sharing.ts'
 
 export interface ServeOptions extends Omit<EngineOptions, 'database' | 'part'> {

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { countStates, type StateCount } from '../docstate/status.ts'
+import { countStates, type StateCount } from '../docstate/operator/status.ts'
 import { resolveDatabases } from '../roster.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
 import { withCouch } from './connect.ts'

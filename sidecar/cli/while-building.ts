@@ -1,7 +1,7 @@
 import { systemClock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { DDOC } from '../docstate/pages.ts'
+import { DDOC } from '../docstate/finding/pages.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface Waiting {

@@ -1,7 +1,7 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerDefaults } from './handler-options.ts'
-import type { Resolver } from './merge.ts'
+import type { Resolver } from './conflicts/merge.ts'
 import type { Claim, Docstate, Registration } from './types.ts'
 
 /** What a document asks for now. The one place that reads `docstate` to decide. */

@@ -2,7 +2,7 @@ import type { HandledState, Machines, NextState } from '../../ddocs/machine.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { withDefaults } from './handler-options.ts'
-import type { Resolver } from './merge.ts'
+import type { Resolver } from './conflicts/merge.ts'
 import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
 
 /** A state's name, as far as the machines are known: any string where nothing was declared. */

@@ -3,11 +3,11 @@ import type { Clock } from '../core/clock.ts'
 import type { Share } from '../core/memory.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Assess } from './assess.ts'
-import type { DueQueue } from './due.ts'
+import type { DueQueue } from './finding/due.ts'
 import { Flights, type Landing } from './flights.ts'
 import type { Fly } from './fly.ts'
-import type { Lane, LaneOf } from './lanes.ts'
-import { LeaseWatch } from './lease-watch.ts'
+import type { Lane, LaneOf } from './finding/lanes.ts'
+import { LeaseWatch } from './claims/lease-watch.ts'
 
 export interface DispatchOptions {
   readonly assess: Assess

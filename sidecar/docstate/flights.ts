@@ -5,7 +5,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { Flight } from './flight.ts'
 import type { Fly, FlightEnd } from './fly.ts'
-import { compareRevs } from './rivals.ts'
+import { compareRevs } from './claims/rivals.ts'
 import type { Registration } from './types.ts'
 
 /** A document to be taken all the way. */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { Slots } from '../core/slots.ts'
-import type { Claims } from './claims.ts'
+import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
 import type { Flight } from './flight.ts'
 import type { Settle } from './settle.ts'

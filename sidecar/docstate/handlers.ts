@@ -1,7 +1,7 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import { ConfigError } from '../core/errors.ts'
 import { createControl, type Control } from './control.ts'
-import type { Resolver } from './merge.ts'
+import type { Resolver } from './conflicts/merge.ts'
 import type { Registration } from './types.ts'
 
 /** What a module of handlers exports by default. */

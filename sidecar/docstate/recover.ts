@@ -4,7 +4,7 @@ import { isoTime } from '../core/clock.ts'
 import { errored, parked, withDocstate } from './documents.ts'
 import { failedTries } from './flight.ts'
 import type { Fly } from './fly.ts'
-import type { LaneOf } from './lanes.ts'
+import type { LaneOf } from './finding/lanes.ts'
 import type { Store } from './store.ts'
 
 export interface RecoverOptions {

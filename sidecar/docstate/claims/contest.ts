@@ -1,0 +1,79 @@
+import { fullJitter, type Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import type { Doc } from '../../couch/documents.ts'
+import { patiently } from '../../couch/patiently.ts'
+import type { Flight } from '../flight.ts'
+import { docOf, holdsClaim, judgeClaim, takingOut } from './rivals.ts'
+import type { Store, Stored } from '../store.ts'
+
+export interface ContestOptions {
+  readonly database: Database
+  readonly store: Store
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly random: Random
+  /** The end of all patience. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Finds out about a claim on `base` that was stored below the quorum, or whose answer did not come: it may be one of
+ * several, one of which may have won. `renewed` makes our claim anew.
+ */
+export type Contest = (flight: Flight, base: string, renewed: () => Doc) => Promise<Stored>
+
+/** How much of a lease one waits beside another's claim: when it is over, somebody else may find that claim dead. */
+const PATIENCE = 0.9
+
+/**
+ * A 202 has not won, and nobody may act on it. All copies are asked for all leaves:
+ *
+ * - another worker's claim or what came of it stands beside ours: the one that is not to stay leaves the tree;
+ * - there is none: our claim is renewed. A majority of copies that has it (201) lets no other claim on the same revision
+ *   win any more, and all that had won before would be seen in another look at all copies: if there is none, it is ours.
+ *
+ * Without a quorum nothing can be proven, and nothing is given back either: on the copies that are away the
+ * revision is still free, and what we let go of here could be run beside a claim won there.
+ */
+export function createContest(options: ContestOptions): Contest {
+  const { database, store, leaseMs, clock, random, signal } = options
+  const backoff = { baseMs: 200, capMs: leaseMs / 3 } // each try renews the claim
+  const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
+
+  return async (flight, base, renewed) => {
+    const until = clock.ticks() + leaseMs * PATIENCE
+    let waited = false
+    let proven = false
+    for (let tries = 1; ; tries++) {
+      const leaves = await ask(() => database.leaves(flight.id, { signal }))
+      const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(flight, leaf))
+      if (!ours) return { kind: 'lost' }
+      flight.doc = docOf(ours)
+      // What is seen now may be what a third worker made of the claim that we waited for: for whoever watches leases.
+      if (waited && !proven && clock.ticks() >= until) return { kind: 'accepted' }
+      switch (judgeClaim(ours, base, leaves)) {
+        case 'yield': {
+          const kept = leaves.filter((leaf) => !leaf._deleted && leaf !== ours)
+          await ask(() => database.merge(takingOut([ours], kept), { signal }))
+          return { kind: 'lost' }
+        }
+        case 'wait':
+          waited = true
+          break
+        case 'alone': {
+          if (proven) return { kind: 'stored' }
+          const asked = clock.ticks()
+          const outcome = await store(flight, renewed())
+          if (outcome.kind === 'lost' || outcome.kind === 'refused') return outcome
+          if (outcome.kind === 'accepted') break
+          flight.provenAt = asked
+          proven = true
+          continue
+        }
+      }
+      const pauseMs = fullJitter(backoff, tries, random)
+      await clock.sleep(waited && !proven ? Math.min(pauseMs, Math.max(0, until - clock.ticks())) : pauseMs, signal)
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import { Stillness } from '../../core/stillness.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import type { Claim } from '../types.ts'
+
+const MIN_LEASE_MS = 1000
+const MAX_LEASE_MS = 600_000
+
+/** Tells which claims of others have died: those whose document kept the same revision for a whole lease. */
+export class LeaseWatch {
+  readonly #stillness: Stillness
+
+  constructor(ticks: () => number) {
+    this.#stillness = new Stillness(ticks)
+  }
+
+  /** 0 if so many leases are over; otherwise in how many milliseconds to look again. */
+  remaining(doc: StoredDoc, claim: Claim, leases = 1): number {
+    const leaseMs = Math.min(MAX_LEASE_MS, Math.max(MIN_LEASE_MS, claim.lease_ms))
+    return this.#stillness.remaining(doc._id, doc._rev, leaseMs * leases)
+  }
+
+  forget(id: string): void {
+    this.#stillness.forget(id)
+  }
+}

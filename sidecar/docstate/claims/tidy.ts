@@ -1,0 +1,35 @@
+import type { Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import { patiently } from '../../couch/patiently.ts'
+import type { Flight } from '../flight.ts'
+import { judgeOutcome, takingOut } from './rivals.ts'
+
+export interface TidyOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  /** The end of all patience. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * After a write upon `base`, without a claim, that was stored below the quorum: takes out what a race left beside the
+ * document, on the side that is to go. True if ours went.
+ */
+export type Tidy = (flight: Flight, base: StoredDoc) => Promise<boolean>
+
+export function createTidy({ database, clock, random, signal }: TidyOptions): Tidy {
+  const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
+
+  return async (flight, base) => {
+    const leaves = await ask(() => database.leaves(flight.id, { signal }))
+    const ours = leaves.find(({ _rev }) => _rev === flight.doc._rev)
+    const out = ours ? judgeOutcome(ours, base, leaves) : []
+    if (!ours || out.length === 0) return false
+    const kept = leaves.filter((leaf) => !leaf._deleted && !out.includes(leaf))
+    await ask(() => database.merge(takingOut(out, kept), { signal }))
+    return out.includes(ours)
+  }
+}

@@ -1,0 +1,48 @@
+import type { Database } from '../../couch/database.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import { docstateOf, isClaim } from '../assess.ts'
+import { withDocstate } from '../documents.ts'
+import { compareRevs } from '../claims/rivals.ts'
+import type { Docstate } from '../types.ts'
+
+/** The revisions of a document that stand beside each other, with the common beginning of any two. */
+export interface Branches {
+  /** Not the deleted ones. The first is what CouchDB shows. */
+  readonly leaves: readonly StoredDoc[]
+  /** Undefined where CouchDB does not have it any more. */
+  base(a: StoredDoc, b: StoredDoc): Promise<StoredDoc | undefined>
+}
+
+/** Reads all of them. Throws `CouchError`. */
+export async function readBranches(database: Database, id: string, signal: AbortSignal): Promise<Branches> {
+  const read = await database.leaves(id, { signal })
+  const histories = new Map<string, readonly string[]>()
+  const leaves = read
+    .filter(({ _deleted }) => !_deleted)
+    .map(({ _revisions, ...doc }) => {
+      const { start, ids } = _revisions
+      histories.set(
+        doc._rev,
+        ids.map((hash, at) => `${start - at}-${hash}`),
+      )
+      return doc
+    })
+    .sort((a, b) => compareRevs(b._rev, a._rev))
+  return {
+    leaves,
+    async base(a, b) {
+      const known = new Set(histories.get(b._rev))
+      const rev = histories.get(a._rev)?.find((one) => known.has(one))
+      if (rev === undefined) return undefined
+      const kept = await database.find(id, { rev }, { signal })
+      const claimed = [a, b].find((leaf) => histories.get(leaf._rev)?.[1] === rev && isClaim(docstateOf(leaf)?.claim))
+      return kept ?? (claimed && { ...unclaimed(claimed), _rev: rev })
+    },
+  }
+}
+
+/** A claim changes nothing but the engine's field: whoever claimed it wrote down what it was. */
+function unclaimed(leaf: StoredDoc): StoredDoc {
+  const { claim: _, ...entry } = docstateOf(leaf) as Docstate
+  return withDocstate(leaf, entry)
+}

@@ -1,0 +1,39 @@
+import type { CallOptions, Database } from '../../couch/database.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import { attachmentsOf, sameAttachment, type Stub } from './merge-attachments.ts'
+
+/** The most that is brought from one branch to another, in bytes: all of it is in memory for a moment, a few times. */
+export const MOST_BYTES = 16 * 1024 * 1024
+
+/**
+ * The merged document with the bodies of those attachments that the revision it is written upon does not have: CouchDB
+ * knows a stub only by its parent. `too-large` if they are not to be moved. Throws `CouchError`.
+ */
+export async function carryBodies(
+  database: Database,
+  merged: StoredDoc,
+  [shown, ...others]: readonly StoredDoc[],
+  options: CallOptions,
+): Promise<StoredDoc | 'too-large'> {
+  const has = (leaf: StoredDoc, name: string, stub: Stub) => sameAttachment(attachmentsOf(leaf)[name], stub)
+  const sources = new Map<StoredDoc, string[]>()
+  for (const [name, stub] of Object.entries(attachmentsOf(merged))) {
+    if (has(shown!, name, stub)) continue
+    const source = others.find((leaf) => has(leaf, name, stub))!
+    sources.set(source, [...(sources.get(source) ?? []), name])
+  }
+  const sizes = [...sources.keys()].flatMap((leaf) => Object.values(attachmentsOf(leaf))).map(({ length }) => length)
+  if (sizes.reduce((sum, length) => sum + length, 0) > MOST_BYTES) return 'too-large'
+  if (sources.size === 0) return merged
+
+  const _attachments: Record<string, unknown> = { ...attachmentsOf(merged) }
+  for (const [{ _id, _rev }, names] of sources) {
+    const whole = await database.get<StoredDoc>(_id, { rev: _rev, attachments: true }, options)
+    const bodies = (whole._attachments ?? {}) as Record<string, { content_type: string; data: string }>
+    for (const name of names) {
+      const { content_type, data } = bodies[name]!
+      _attachments[name] = { content_type, data }
+    }
+  }
+  return { ...merged, _attachments }
+}

@@ -1,0 +1,40 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Doc } from '../../couch/documents.ts'
+import type { Conflict } from './merge.ts'
+
+/** An attachment as it is read with its document: its body is elsewhere. */
+export interface Stub {
+  readonly content_type: string
+  readonly digest: string
+  /** Of the body, in bytes. */
+  readonly length: number
+}
+export type Stubs = Readonly<Record<string, Stub>>
+
+export const attachmentsOf = (doc: Doc | undefined): Stubs => (doc?._attachments ?? {}) as Stubs
+
+export const sameAttachment = (a: Stub | undefined, b: Stub | undefined): boolean =>
+  a === b || (!!a && !!b && a.digest === b.digest && a.content_type === b.content_type)
+
+export function sameAttachments(a: Doc, b: Doc): boolean {
+  const [ours, theirs] = [attachmentsOf(a), attachmentsOf(b)]
+  const names = Object.keys(ours).sort()
+  return (
+    isDeepStrictEqual(names, Object.keys(theirs).sort()) &&
+    names.every((name) => sameAttachment(ours[name], theirs[name]))
+  )
+}
+
+/** By name, as fields are merged: those that `theirs` added, changed or took away since the base, upon `ours`. */
+export function mergeAttachments({ ours, theirs, base }: Conflict): Stubs {
+  const [merged, after, before] = [new Map(entriesOf(ours)), attachmentsOf(theirs), attachmentsOf(base)]
+  for (const name of new Set([...Object.keys(after), ...Object.keys(before)])) {
+    if (base && sameAttachment(before[name], after[name])) continue
+    const attachment = after[name]
+    if (attachment) merged.set(name, attachment)
+    else merged.delete(name)
+  }
+  return Object.fromEntries(merged)
+}
+
+const entriesOf = (doc: Doc) => Object.entries(attachmentsOf(doc))

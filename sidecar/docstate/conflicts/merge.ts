@@ -1,0 +1,59 @@
+import type { Machine } from '../../../ddocs/machine.ts'
+import type { Doc, StoredDoc } from '../../couch/documents.ts'
+import { docstateOf } from '../assess.ts'
+import { compareRevs } from '../claims/rivals.ts'
+
+/** Two revisions of a document that stand beside each other. */
+export interface Conflict {
+  /** The one whose transition counts. */
+  readonly ours: StoredDoc
+  readonly theirs: StoredDoc
+  /** The revision in which both began; undefined where CouchDB does not have it any more. */
+  readonly base: StoredDoc | undefined
+}
+
+/** Makes one document of two. Pure. `docstate`, attachments and whatever begins with `_` are seen to. */
+export type Resolver = (conflict: Conflict) => Doc
+
+/** What says in which state the document is: goes with the state. */
+const OF_STATE = ['state', 'error', 'docstate']
+
+/** The fields of `theirs` that were changed since the base, upon `ours`. */
+export const mergeFields: Resolver = ({ ours, theirs, base }) => {
+  const merged: Record<string, unknown> = { ...ours }
+  for (const field of new Set([...Object.keys(theirs), ...Object.keys(base ?? {})])) {
+    if (field.startsWith('_') || OF_STATE.includes(field)) continue
+    if (base && JSON.stringify(base[field]) === JSON.stringify(theirs[field])) continue
+    if (theirs[field] === undefined) delete merged[field]
+    else merged[field] = theirs[field]
+  }
+  return merged as Doc
+}
+
+/** Which of two revisions has made the transition that counts: negative if the first has. */
+export function compareTransitions(a: StoredDoc, b: StoredDoc, base: StoredDoc | undefined, machine?: Machine): number {
+  if (a.state !== b.state) {
+    if (base && a.state === base.state) return 1
+    if (base && b.state === base.state) return -1
+    const [aFromB, bFromA] = [isReachable(machine, b.state, a.state), isReachable(machine, a.state, b.state)]
+    if (aFromB !== bFromA) return aFromB ? -1 : 1
+  }
+  const [ofA, ofB] = [docstateOf(a) ? 0 : 1, docstateOf(b) ? 0 : 1] // the sidecar has written the one with its field
+  return ofA - ofB || compareRevs(b._rev, a._rev)
+}
+
+/** Whether `to` comes after `from`, by any number of transitions. */
+function isReachable(machine: Machine | undefined, from: unknown, to: unknown): boolean {
+  const seen = new Set<unknown>()
+  const next = [from]
+  while (machine && next.length > 0) {
+    const state = next.pop()
+    if (seen.has(state) || typeof state !== 'string' || !Object.hasOwn(machine, state)) continue
+    seen.add(state)
+    const { next: targets = {}, timeout } = machine[state]!
+    const following = [...Object.keys(targets), ...(timeout ? [timeout.next] : [])]
+    if (following.includes(String(to))) return true
+    next.push(...following)
+  }
+  return false
+}

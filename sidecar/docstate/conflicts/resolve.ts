@@ -1,0 +1,166 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../../core/clock.ts'
+import { createExclusive } from '../../core/exclusive.ts'
+import type { Database } from '../../couch/database.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import { CouchError, type CouchErrorCode } from '../../couch/errors.ts'
+import type { Writer } from '../../couch/writer.ts'
+import type { DispatchTable } from '../assess.ts'
+import { BranchLeases } from './branch-leases.ts'
+import { readBranches, type Branches } from './branches.ts'
+import { carryBodies, MOST_BYTES } from './carry.ts'
+import type { DueQueue } from '../finding/due.ts'
+import { fold, mergedAlready, naming, sameDocument, type Branch } from './fold.ts'
+import type { Fly } from '../fly.ts'
+import { takingOut } from '../claims/rivals.ts'
+import { Stuck } from './stuck.ts'
+
+export interface ResolveOptions {
+  readonly database: Database
+  readonly writer: Writer
+  readonly table: DispatchTable
+  readonly due: DueQueue
+  readonly clock: Clock
+  readonly log: Logger
+  /** The end of all patience. */
+  readonly signal: AbortSignal
+  readonly onResolved: () => void
+}
+
+/** `stuck`: not before a person has done something; says what. */
+type Step =
+  { readonly kind: 'done' | 'again' } | { readonly kind: 'stuck'; readonly why: string; readonly hint: string }
+
+const DONE: Step = { kind: 'done' }
+const AGAIN: Step = { kind: 'again' }
+const AGAIN_MS = 1000
+/** What CouchDB says to a document that it will never take. */
+const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'exists', 'too_large', 'bad_request']
+
+/**
+ * Makes one document of the branches that replication has brought: first the merged document upon the branch that
+ * CouchDB shows, naming the others; then those go. Whoever finds only the first done sees the names, and does the second.
+ */
+export function createResolve(options: ResolveOptions): Fly {
+  const { database, writer, table, due, clock, log, signal, onResolved } = options
+  const leases = new BranchLeases(() => clock.ticks())
+  const stuck = new Stuck(() => clock.ticks())
+  const carrying = createExclusive() // bodies of attachments: of one document at a time
+
+  async function merge(id: string, branches: Branches, losing: readonly StoredDoc[]): Promise<StoredDoc> {
+    const shown = branches.leaves[0]!
+    const others: Branch[] = []
+    for (const leaf of losing) others.push({ leaf, base: await branches.base(shown, leaf) })
+    const type = String(shown.type)
+    return fold(shown, others, {
+      machine: table.machines[type],
+      resolver: table.resolvers?.get(type),
+      onFault: (fault) =>
+        log.error(
+          { doc: id, type, ...(fault instanceof Error ? { err: fault } : { fault }) },
+          'the resolver failed; its document is merged as those without one',
+        ),
+    })
+  }
+
+  async function write(merged: StoredDoc, leaves: readonly StoredDoc[]): Promise<Step> {
+    if (!merged._attachments) {
+      const written = await writer.write(merged)
+      return written.kind === 'conflict' ? AGAIN : written.kind === 'refused' ? refused(written) : DONE
+    }
+    return carrying(async () => {
+      const whole = await carryBodies(database, merged, leaves, { signal })
+      if (whole === 'too-large') return TOO_LARGE
+      try {
+        await database.put(whole, { signal }) // alone: what CouchDB says of an attachment it says of the whole request
+        return DONE
+      } catch (thrown) {
+        if (!(thrown instanceof CouchError)) throw thrown
+        if (thrown.code === 'conflict') return AGAIN
+        if (REFUSALS.includes(thrown.code)) return refused(thrown)
+        throw thrown
+      }
+    })
+  }
+
+  /** Those that grew meanwhile are no leaves any more: they will be seen again. */
+  async function takeOut(id: string, losing: readonly StoredDoc[]): Promise<Step | undefined> {
+    const isLosing = ({ _rev }: StoredDoc) => losing.some((leaf) => leaf._rev === _rev)
+    const living = async () => (await database.leaves(id, { signal })).filter(({ _deleted }) => !_deleted)
+    const leaves = await living()
+    const out = leaves.filter(isLosing)
+    const kept = leaves.filter((leaf) => !isLosing(leaf))
+    if (kept.length === 0) return AGAIN
+    if (out.length === 0) return undefined // somebody else did
+    await database.merge(takingOut(out, kept, 'merged'), { signal })
+    return (await living()).some(isLosing) ? NOT_DELETED : DONE
+  }
+
+  async function resolve(id: string): Promise<Step | undefined> {
+    const branches = await readBranches(database, id, signal)
+    const { leaves } = branches
+    const [shown, ...others] = leaves
+    if (!shown || others.length === 0) return undefined
+    const known = mergedAlready(leaves)
+    const losing = others.filter((leaf) => !known.includes(leaf))
+    if (losing.length > 0) {
+      const waitMs = leases.remaining(id, [shown, ...losing])
+      if (waitMs > 0) {
+        due.add(id, clock.now() + waitMs)
+        return undefined
+      }
+      const merged = await merge(id, branches, losing)
+      // Of several, some may be left beside it: then it must be known that they are in it.
+      if (losing.length > 1 || !sameDocument(merged, shown)) {
+        const written = await write(naming(merged, others), leaves)
+        if (written.kind !== 'done') return written
+      }
+    }
+    return takeOut(id, others)
+  }
+
+  return async (flight) => {
+    const { id, doc } = flight
+    const restMs = stuck.remaining(doc)
+    if (restMs > 0) {
+      due.add(id, clock.now() + restMs)
+      return 'settled'
+    }
+    try {
+      const step = await resolve(id)
+      if (!step) return 'settled'
+      if (step.kind === 'stuck') {
+        const { why, hint } = step
+        log[stuck.add(doc) ? 'error' : 'debug']({ doc: id, type: doc.type, why, hint }, 'a conflict cannot be resolved')
+        return 'settled'
+      }
+      if (step.kind === 'again') due.add(id, clock.now() + AGAIN_MS)
+      else {
+        leases.forget(id)
+        stuck.forget(id)
+        onResolved()
+        log.info({ doc: id, type: doc.type }, 'conflict resolved')
+      }
+      return 'settled'
+    } catch (thrown) {
+      if (thrown instanceof CouchError) return thrown.code === 'not_found' ? 'settled' : 'not-taken'
+      throw thrown
+    }
+  }
+}
+
+const TOO_LARGE: Step = {
+  kind: 'stuck',
+  why: `a branch has attachments of more than ${MOST_BYTES} bytes that would have to be moved`,
+  hint: 'write the document that is wanted upon the revision which CouchDB shows, and delete the other revisions',
+}
+const NOT_DELETED: Step = {
+  kind: 'stuck',
+  why: 'CouchDB does not take the deletion of the revisions that were merged',
+  hint: 'let validate_doc_update allow deletions by the user of the sidecar, or delete these revisions',
+}
+const refused = ({ code, reason }: { code: string; reason: string }): Step => ({
+  kind: 'stuck',
+  why: `CouchDB refuses the merged document (${code}): ${reason}`,
+  hint: 'let validate_doc_update allow it, or write the document that is wanted and delete the other revisions',
+})

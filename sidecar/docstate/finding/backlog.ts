@@ -1,0 +1,142 @@
+import type { Logger } from 'pino'
+import type { Random } from '../../core/backoff.ts'
+import { isoTime, type Clock } from '../../core/clock.ts'
+import { within } from '../../core/within.ts'
+import type { Database } from '../../couch/database.ts'
+import { CouchError } from '../../couch/errors.ts'
+import type { Part } from '../../workers/sharing.ts'
+import type { Lane } from './lanes.ts'
+import type { Look } from './look.ts'
+import { pages } from './pages.ts'
+
+export interface BacklogOptions {
+  readonly database: Database
+  readonly part: Part
+  readonly look: Look
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** How long the feed waits for a handler, and with it the documents of all others. */
+const HOLD_MS = 2000
+/** As long as this no handler of a lane has ended, with all of its memory taken. */
+const STUCK_MS = 60_000
+
+/** A lane with more work than it has room for. */
+interface Behind {
+  readonly lane: Lane
+  list: AsyncGenerator<string[]> | undefined
+  /** Found, and not yet offered. */
+  ids: readonly string[]
+  /** More came by after the list was begun. */
+  again: boolean
+}
+
+/**
+ * What waits for handlers that are slower than the feed. The documents are not held: they stand in the list, and are
+ * read from there as fast as their handler takes them, while the feed goes on with those of all others.
+ */
+export class Backlog {
+  readonly #options: BacklogOptions
+  readonly #behind = new Map<Lane, Behind>()
+  #woken: () => void = () => undefined
+
+  constructor(options: BacklogOptions) {
+    this.#options = options
+  }
+
+  /** For the feed: waits a little for room in a full lane. True if there is; otherwise the list has the document. */
+  async hold(lane: Lane, signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options
+    if (!this.#behind.has(lane) && (await within(clock, HOLD_MS, lane.share.whenRoom(signal), signal))) return true
+    this.add(lane)
+    return false
+  }
+
+  /** Reads from the list what is ready in this lane, as there is room. */
+  add(lane: Lane): void {
+    const known = this.#behind.get(lane)
+    if (known) known.again = true
+    else {
+      this.#behind.set(lane, { lane, list: undefined, ids: [], again: false })
+      this.#options.log.debug(namesOf(lane), 'its handler is behind; what waits for it is read from the list')
+      this.#woken()
+    }
+  }
+
+  /** Until the signal aborts; rejects with its reason. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#options
+    for (;;) {
+      const behind = await this.#nextWithRoom(signal)
+      this.#behind.delete(behind.lane) // and set again as the last: each in turn
+      this.#behind.set(behind.lane, behind)
+      try {
+        await this.#step(behind, signal)
+      } catch (thrown) {
+        if (!(thrown instanceof CouchError)) throw thrown
+        log.debug({ ...namesOf(behind.lane), code: thrown.code }, 'could not read what waits')
+        behind.list = undefined
+        await clock.sleep(1000 + random() * 4000, signal)
+      }
+    }
+  }
+
+  async #step(behind: Behind, signal: AbortSignal): Promise<void> {
+    const { lane } = behind
+    if (behind.ids.length > 0) {
+      behind.ids = await this.#options.look(behind.ids, () => false, signal)
+      return
+    }
+    behind.list ??= this.#list(lane, signal)
+    const { value, done } = (await behind.list.next()) as IteratorResult<string[], undefined>
+    if (!done) behind.ids = value
+    else if (!behind.again) this.#behind.delete(lane)
+    else {
+      behind.list = undefined
+      behind.again = false
+    }
+  }
+
+  async #nextWithRoom(signal: AbortSignal): Promise<Behind> {
+    for (;;) {
+      signal.throwIfAborted()
+      const all = [...this.#behind.values()]
+      const found = all.find(({ lane }) => !lane.share.full)
+      if (found) return found
+      await this.#pause(all, signal)
+    }
+  }
+
+  /** Until there is room in one of these lanes, or a lane is added, or a minute is over. */
+  async #pause(full: readonly Behind[], signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options
+    const done = new AbortController()
+    const either = AbortSignal.any([signal, done.signal])
+    const held = full.map(({ lane }) => lane.share.used)
+    const added = new Promise<void>((resolve) => (this.#woken = resolve))
+    const rooms = full.map(({ lane }) => lane.share.whenRoom(either))
+    const inTime = await within(clock, STUCK_MS, Promise.race([...rooms, added]), signal)
+    done.abort()
+    await Promise.allSettled(rooms)
+    for (const [at, { lane }] of inTime ? [] : full.entries()) {
+      if (lane.share.used === held[at]) log.warn(namesOf(lane), 'none of its handlers has ended for a minute')
+    }
+  }
+
+  /** Ids of what is ready, and of what is due, as far as it is ours. */
+  async *#list({ registration }: Lane, signal: AbortSignal): AsyncGenerator<string[]> {
+    const { database, part, clock } = this.#options
+    const { type, state } = registration
+    const now = isoTime(clock.now())
+    for (const [status, until] of [['ready', {}] as const, ['retry', now] as const, ['timeout', now] as const]) {
+      const key = [type, state, status]
+      for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
+        yield rows.map(({ id }) => id).filter((id) => part.isOurs(registration, id))
+      }
+    }
+  }
+}
+
+const namesOf = ({ registration: { type, state } }: Lane) => ({ type, state })

@@ -1,0 +1,63 @@
+import type { Clock } from '../../core/clock.ts'
+
+/** Times closer together than this are one: fewer, larger reads. */
+const GRAIN_MS = 50
+
+/**
+ * Ids of documents that want to be looked at, each with the time for it. Holds names, not documents, and an id once:
+ * the earliest time counts. What lies beyond the horizon is not kept: the next sweep finds it.
+ */
+export class DueQueue {
+  readonly #at = new Map<string, number>()
+  readonly #clock: Clock
+  readonly #horizonMs: number
+  #wake: (() => void) | undefined
+  /** What `next` sleeps for. */
+  #until = Infinity
+
+  constructor(clock: Clock, horizonMs: number) {
+    this.#clock = clock
+    this.#horizonMs = horizonMs
+  }
+
+  /** Look at this document at `at` (milliseconds since the epoch), or now. */
+  add(id: string, at: number = this.#clock.now()): void {
+    if (at > this.#clock.now() + this.#horizonMs) return
+    const grained = Math.ceil(at / GRAIN_MS) * GRAIN_MS
+    const known = this.#at.get(id)
+    if (known !== undefined && known <= grained) return
+    this.#at.set(id, grained)
+    if (grained < this.#until) this.#wake?.()
+  }
+
+  /** Nothing is due for it any more. */
+  forget(id: string): void {
+    this.#at.delete(id)
+  }
+
+  /** Waits for the next ids that are due. Throws the signal's reason. */
+  async next(signal: AbortSignal): Promise<string[]> {
+    for (;;) {
+      signal.throwIfAborted()
+      const now = this.#clock.now()
+      const due = [...this.#at].filter(([, at]) => at <= now).map(([id]) => id)
+      for (const id of due) this.#at.delete(id)
+      if (due.length > 0) return due
+      this.#until = Infinity
+      for (const at of this.#at.values()) this.#until = Math.min(this.#until, at)
+      await this.#pause(this.#until - now, signal)
+    }
+  }
+
+  /** Until the time is over (it may be infinite) or something is added. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const woken = new AbortController()
+    const abort = () => woken.abort()
+    signal.addEventListener('abort', abort, { once: true })
+    this.#wake = abort
+    const day = 86_400_000
+    await this.#clock.sleep(Math.min(ms, day), woken.signal).catch(() => undefined)
+    this.#wake = undefined
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,88 @@
+import type { Logger } from 'pino'
+import type { Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import { within } from '../../core/within.ts'
+import type { Database } from '../../couch/database.ts'
+import { CouchError } from '../../couch/errors.ts'
+import type { Part } from '../../workers/sharing.ts'
+import type { DispatchTable } from '../assess.ts'
+import type { Backlog } from './backlog.ts'
+import type { DueQueue } from './due.ts'
+import type { Look } from './look.ts'
+import { createSweep } from './sweep.ts'
+
+export interface RoundsOptions {
+  readonly database: Database
+  readonly table: DispatchTable
+  readonly part: Part
+  readonly due: DueQueue
+  readonly look: Look
+  readonly backlog: Backlog
+  /** Between two sweeps. Milliseconds. */
+  readonly sweepMs: number
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** Resolves when the feed has been read to its end, and what came is done. The first sweep does not wait for ever. */
+  readonly whenCaughtUp: () => Promise<unknown>
+  /** Called when the database is gone. */
+  readonly prepare: (signal: AbortSignal) => Promise<void>
+}
+
+const FIRST_SWEEP_MS = 60_000
+
+/** The looks that no change asks for: at documents whose time has come, and through the list. Until the signal. */
+export interface Rounds {
+  /** Another try, a state's end, a lease of somebody else. */
+  lookAtDue(signal: AbortSignal): Promise<void>
+  /** Every minute, and when our part in the documents has changed. */
+  sweepNowAndThen(signal: AbortSignal): Promise<void>
+}
+
+export function createRounds(options: RoundsOptions): Rounds {
+  const { database, table, part, due, look, backlog, sweepMs, clock, random, log, whenCaughtUp, prepare } = options
+  const sweep = createSweep({ database, table, part, clock, horizonMs: sweepMs * 2, look: lookAtPage })
+
+  /** Of a lane that is full the backlog reads the rest. */
+  async function lookAtPage(ids: readonly string[], anyway: boolean, signal: AbortSignal): Promise<boolean> {
+    const left = await look(ids, (lane) => (backlog.add(lane), false), signal, anyway)
+    return left.length === 0
+  }
+
+  async function sweepOnce(signal: AbortSignal): Promise<void> {
+    try {
+      await sweep(signal)
+      log.debug('swept')
+    } catch (thrown) {
+      if (!(thrown instanceof CouchError)) throw thrown
+      log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
+      if (thrown.code === 'not_found') await prepare(signal)
+    }
+  }
+
+  return {
+    async lookAtDue(signal) {
+      for (;;) {
+        const ids = await due.next(signal)
+        try {
+          await look(ids, (lane) => (backlog.add(lane), true), signal)
+        } catch (thrown) {
+          if (!(thrown instanceof CouchError)) throw thrown
+          for (const id of ids) due.add(id, clock.now() + 1000 + random() * 4000)
+        }
+      }
+    },
+
+    async sweepNowAndThen(signal) {
+      let wake = () => {}
+      part.onChange(() => wake(), signal)
+      await within(clock, FIRST_SWEEP_MS, whenCaughtUp(), signal)
+      for (;;) {
+        signal.throwIfAborted()
+        const moved = new Promise<void>((resolve) => (wake = resolve)) // before the sweep, which it may outdate
+        await sweepOnce(signal)
+        await within(clock, sweepMs * (0.8 + random() * 0.4), moved, signal)
+      }
+    },
+  }
+}

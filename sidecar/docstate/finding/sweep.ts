@@ -1,0 +1,83 @@
+import { isoTime, type Clock } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import type { Part, Place } from '../../workers/sharing.ts'
+import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from '../assess.ts'
+import { CONFLICTS, pages, type Listed } from './pages.ts'
+
+export interface SweepOptions {
+  readonly database: Database
+  readonly table: DispatchTable
+  readonly part: Part
+  readonly clock: Clock
+  /** Documents due later than this from now are left to the next sweep. */
+  readonly horizonMs: number
+  /** Looks at documents of one place; `anyway` also at those of others. Says whether the next page is wanted. */
+  readonly look: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
+}
+
+/** Finds every document that waits for us. Throws `CouchError`. */
+export type Sweep = (signal: AbortSignal) => Promise<void>
+
+/** Of the documents of others as many are remembered of each place: so many are taken if nobody does anything. */
+const MAX_REMEMBERED = 1000
+
+/**
+ * The list for truth, where the feed is for speed: by the view `by_state`, key `[type, state, status, at]`, all
+ * documents of the handled states that are ready, claimed by somebody, or due soon; and those in conflict, whatever
+ * their state. Reads ids only.
+ *
+ * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
+ */
+export function createSweep({ database, table, part, clock, horizonMs, look }: SweepOptions): Sweep {
+  const places = placesOf(table)
+  const types = typesOf(table)
+  let waited = new Set<string>()
+
+  return async (signal) => {
+    const now = isoTime(clock.now())
+    const horizon = isoTime(clock.now() + horizonMs)
+    const waiting = new Set<string>()
+    const lateIn = (place: Place) => {
+      let remembered = 0
+      return ({ id, at }: Listed) => {
+        if (at !== null && at > now) return false
+        const name = JSON.stringify([place.type, place.state, id])
+        if (remembered++ < MAX_REMEMBERED) waiting.add(name)
+        return waited.has(name)
+      }
+    }
+    for (const place of places) {
+      const isLate = lateIn(place)
+      const hasEnd = table.machines[place.type]?.[place.state]?.timeout !== undefined
+      for (const [status, until] of [
+        ['claimed', {}],
+        ['ready', {}],
+        ['retry', horizon],
+        ['timeout', horizon],
+        ...(hasEnd ? ([['handled', {}]] as const) : []), // before the machine had an end for it
+      ] as const) {
+        const key = [place.type, place.state, status]
+        for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
+          const isOurs = ({ id }: Listed) => status === 'claimed' || part.isOurs(place, id)
+          const ours = rows.filter(isOurs)
+          const late = rows.filter((row) => !isOurs(row) && isLate(row))
+          if (!(await look(idsOf(ours), false, signal))) break
+          if (!(await look(idsOf(late), true, signal))) break
+        }
+      }
+    }
+    for (const type of types) {
+      const place = { type, state: IN_CONFLICT }
+      const isLate = lateIn(place)
+      for await (const rows of pages(database, { startkey: [type], endkey: [type, {}] }, signal, CONFLICTS)) {
+        const ours = rows.filter(({ id }) => part.isOurs(place, id))
+        const late = rows.filter((row) => !ours.includes(row) && isLate(row))
+        if (!(await look(idsOf(ours), false, signal))) break
+        if (!(await look(idsOf(late), true, signal))) break
+      }
+    }
+    waited = waiting
+  }
+}
+
+const idsOf = (rows: readonly Listed[]): string[] => rows.map(({ id }) => id)

@@ -1,0 +1,139 @@
+import type { Logger } from 'pino'
+import type { Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import { CouchError } from '../../couch/errors.ts'
+import { patiently } from '../../couch/patiently.ts'
+import type { Change } from '../../feed/change.ts'
+import { follow, type FeedEvent } from '../../feed/follow.ts'
+import type { PlaceStore } from '../../feed/place-store.ts'
+import { Progress } from '../../feed/progress.ts'
+import type { Assess } from '../assess.ts'
+import type { Backlog } from './backlog.ts'
+import type { Dispatch } from '../dispatch.ts'
+
+export interface WatchOptions {
+  readonly database: Database
+  readonly assess: Assess
+  readonly dispatch: Dispatch
+  readonly backlog: Backlog
+  readonly places: PlaceStore
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly heartbeatMs?: number
+  /** Called before anything of the new database is read. */
+  readonly onRecreated: (signal: AbortSignal) => Promise<void>
+}
+
+const SAVE_EVERY_MS = 5000
+
+/**
+ * Reads the feed of one database into the dispatch, and keeps the place up to which everything is settled. A place is
+ * written only when it has moved: an idle database is not written to.
+ */
+export class Watch {
+  readonly #options: WatchOptions
+  readonly #caughtUp: Promise<void>
+  #sayCaughtUp: () => void = () => undefined
+  #progress = new Progress()
+  #life: string | undefined
+  #saved: unknown
+  #following = false
+  #rewinds = 0
+  #trouble: CouchError | undefined
+
+  constructor(options: WatchOptions) {
+    this.#options = options
+    this.#caughtUp = new Promise((resolve) => (this.#sayCaughtUp = resolve))
+  }
+
+  get following(): boolean {
+    return this.#following
+  }
+  get rewinds(): number {
+    return this.#rewinds
+  }
+  /** Why the feed cannot be read now. */
+  get trouble(): CouchError | undefined {
+    return this.#trouble
+  }
+  /** Resolves when the feed has been read to its end for the first time. */
+  get caughtUp(): Promise<void> {
+    return this.#caughtUp
+  }
+
+  /** Until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { database, clock, random, places, heartbeatMs } = this.#options
+    const from = await patiently(() => places.load(signal), { clock, random, signal })
+    const options = { database, from, clock, random, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }
+    const saving = this.#saveNowAndThen(signal)
+    for await (const event of follow(options, signal)) await this.#take(event, signal)
+    await saving
+  }
+
+  /** Writes the place down, if it has moved. */
+  async savePlace(signal: AbortSignal): Promise<void> {
+    const seq = this.#progress.mark
+    if (seq === undefined || seq === this.#saved) return
+    try {
+      await this.#options.places.save({ seq, life: this.#life }, signal)
+      this.#saved = seq
+    } catch (thrown) {
+      if (!(thrown instanceof CouchError)) throw thrown
+      this.#options.log.debug({ err: thrown }, 'the place is not saved; a restart will read a little more again')
+    }
+  }
+
+  async #saveNowAndThen(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#options.clock.sleep(SAVE_EVERY_MS, signal).catch(() => undefined)
+      if (!signal.aborted) await this.savePlace(signal).catch(() => undefined)
+    }
+  }
+
+  async #take(event: FeedEvent, signal: AbortSignal): Promise<void> {
+    const { log } = this.#options
+    switch (event.kind) {
+      case 'rows':
+        this.#life = event.life
+        for (const row of event.rows) await this.#row(row, signal)
+        return
+      case 'caught-up':
+        return this.#sayCaughtUp()
+      case 'restarted':
+        this.#progress = new Progress()
+        this.#rewinds += 1
+        log.warn({ why: event.why }, 'the feed begins again from its start')
+        return event.why === 'database-recreated' ? this.#options.onRecreated(signal) : undefined
+      case 'connected':
+        if (this.#trouble) log.info('the feed is back')
+        this.#following = true
+        this.#trouble = undefined
+        return
+      case 'broken': {
+        const { error, retryInMs } = event
+        const news = this.#trouble?.code !== error.code
+        this.#following = false
+        this.#trouble = error
+        return log[news ? 'warn' : 'debug'](
+          { code: error.code, reason: error.message, retryInMs },
+          'the feed is broken',
+        )
+      }
+    }
+  }
+
+  async #row({ seq, id, doc, deleted, bytes }: Change, signal: AbortSignal): Promise<void> {
+    const { assess, dispatch, backlog, clock } = this.#options
+    if (!doc || deleted || assess(doc, clock.now()).kind === 'ignore') {
+      dispatch.pass(id, doc?._rev)
+      return this.#progress.skip(seq)
+    }
+    const settled = this.#progress.begin(seq)
+    let full = dispatch.offer(doc, bytes, settled)
+    while (full && (await backlog.hold(full, signal))) full = dispatch.offer(doc, bytes, settled)
+    if (full) settled()
+  }
+}

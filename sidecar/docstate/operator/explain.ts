@@ -1,0 +1,121 @@
+import type { Machines } from '../../../ddocs/machine.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import { createAssess, docstateOf, type DispatchTable } from '../assess.ts'
+import { machineLines, stateIn } from './explain-machine.ts'
+import { failedTries } from '../flight.ts'
+import type { Registration } from '../types.ts'
+
+export interface ExplainOptions {
+  readonly database: Database
+  /** What a sidecar with these settings runs there. */
+  readonly table: DispatchTable
+  readonly clock: Clock
+  readonly id: string
+  /** Whether these settings serve the database. */
+  readonly served: boolean
+  /** The machines that guard the database. */
+  readonly guarded: Machines
+  /** Why a sidecar does not start this handler there, as sentences. */
+  readonly faultsOf: (registration: Registration) => readonly string[]
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Tells about one document, in sentences for people: which handler takes it, who holds it, what happened, and what
+ * happens next and when. Reads the document only; asks no worker.
+ */
+export async function explain(options: ExplainOptions): Promise<string[]> {
+  const { database, table, id, served, signal } = options
+  const doc = await database.find(id, { conflicts: true }, { signal })
+  if (!doc) return [`${database.name} has no document ${id}.`]
+  const { type, state } = doc
+  if (typeof type !== 'string' || typeof state !== 'string') {
+    return [`${id} has no type and state that are strings, so no handler can take it.`]
+  }
+  const handler = table.registrations.find((entry) => entry.type === type && entry.state === state)
+  const faults = handler ? options.faultsOf(handler) : []
+  const runs = { ...table, registrations: faults.length > 0 ? [] : table.registrations }
+  const lines = [
+    `${id} is a ${type} in state ${state}, revision ${doc._rev}.`,
+    served
+      ? `A sidecar with these settings serves ${database.name}.`
+      : `No sidecar with these settings serves ${database.name} (SIDECAR_DATABASES): what follows is for one that does.`,
+    ...machineLines(type, state, Object.hasOwn(table.machines, type) ? table.machines : options.guarded),
+    ...handlerLines(handler, type, state, options),
+    ...faults.map((fault) => `It is not started: ${fault}.`),
+    ...happened(doc),
+    ...next(doc, runs, options.clock),
+  ]
+  if (doc._conflicts) lines.push(`It has conflicting revisions: ${doc._conflicts.join(', ')}.`)
+  return lines
+}
+
+function handlerLines(
+  handler: Registration | undefined,
+  type: string,
+  state: string,
+  { table, guarded }: ExplainOptions,
+): string[] {
+  if (handler) return [`Its handler is ${handler.mode}, and tries up to ${handler.options.attempts} times.`]
+  const { timeout } = stateIn(table.machines, type, state) ?? {}
+  const { mode } = stateIn(guarded, type, state) ?? {}
+  return [
+    `No handler takes a ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
+    ...(mode ? [`The database declares one (${mode}): is SIDECAR_HANDLERS here that of the running sidecar?`] : []),
+  ]
+}
+
+function happened(doc: StoredDoc): string[] {
+  const docstate = docstateOf(doc)
+  const lines: string[] = []
+  const tries = failedTries(docstate)
+  if (tries > 0) lines.push(`${tries} ${tries === 1 ? 'try' : 'tries'} failed.`)
+  if (docstate?.failure) {
+    lines.push(`The last failure, at ${docstate.failure.at}: ${docstate.failure.code}: ${docstate.failure.reason}`)
+  }
+  if (docstate?.failed_in) {
+    const { code, reason, at } = (doc.error ?? {}) as { code?: string; reason?: string; at?: string }
+    lines.push(`It failed in state ${docstate.failed_in}, at ${at}: ${code}: ${reason}`)
+  }
+  if (docstate?.handled) lines.push(`Its handler was done with it at ${docstate.handled}, and left it in this state.`)
+  return lines
+}
+
+function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
+  const docstate = docstateOf(doc)
+  if (docstate?.parked) {
+    return [
+      `It is parked since ${docstate.parked.at}: ${docstate.parked.reason}`,
+      'Find out whether its effect happened; then "couchdb-sidecar retry" runs it again, or write its next state.',
+    ]
+  }
+  if (docstate?.failed_in) return ['"couchdb-sidecar retry" brings it back to be tried again.']
+  const assessment = createAssess(table)(doc, clock.now())
+  switch (assessment.kind) {
+    case 'ignore':
+      return []
+    case 'conflict':
+      return [
+        'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
+      ]
+    case 'ready':
+      return ['It is ready: a running sidecar takes it at once.']
+    case 'wait': {
+      const what = docstate?.retry_at ? 'The next try is due' : 'Its time in this state ends'
+      return [`${what} at ${new Date(assessment.until).toISOString()}.`]
+    }
+    case 'untimed':
+      return ['Its time in this state begins when a sidecar sees it.']
+    case 'claimed': {
+      const { worker, at, lease_ms } = assessment.claim
+      return [
+        `The worker ${worker} holds it, renewed at ${at}.`,
+        `If ${worker} gives no sign of life for ${lease_ms / 1000} s, another one takes over: it ${
+          assessment.registration.options.onLost === 'park' ? 'parks it' : 'tries again'
+        }.`,
+      ]
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import type { Database } from '../../couch/database.ts'
+import { isCouchError } from '../../couch/errors.ts'
+import { BY_STATE, DDOC } from '../finding/pages.ts'
+
+/** How many documents of a type are in a state, and how they stand there. */
+export interface StateCount {
+  readonly type: string
+  readonly state: string
+  /** `ready`, `retry`, `claimed`, `parked`, `handled` or `timeout`. */
+  readonly status: string
+  readonly count: number
+}
+
+/** Less than the five minutes after which the connection would be given up. */
+const ASK_MS = 240_000
+
+/**
+ * Counts from the view `by_state`. The first question after many writes waits for the index, which may take hours: it
+ * is asked until there is an answer or the signal aborts. Throws `CouchError` `not_found` where the design document is
+ * not deployed.
+ */
+export async function countStates(database: Database, signal?: AbortSignal): Promise<StateCount[]> {
+  for (;;) {
+    try {
+      const { rows } = await database.view(DDOC, BY_STATE, { group_level: 3 }, { signal, timeoutMs: ASK_MS })
+      return rows.map(({ key, value }) => {
+        const [type, state, status] = key as [string, string, string]
+        return { type, state, status, count: Number(value) }
+      })
+    } catch (thrown) {
+      if (!isCouchError(thrown) || (thrown.code !== 'timeout' && thrown.error !== 'timeout')) throw thrown
+    }
+  }
+}

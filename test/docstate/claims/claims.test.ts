@@ -1,0 +1,146 @@
+/** Claims under races and cuts that are too short or too long for the other tests. */
+import { expect, test } from 'vitest'
+import { createClaims } from '../../../sidecar/docstate/claims/claims.ts'
+import { Flight } from '../../../sidecar/docstate/flight.ts'
+import { withDefaults } from '../../../sidecar/docstate/handler-options.ts'
+import { createTestCouch, freshDb } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { silence, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { createLatch, docstateIn, startRig, stateOf } from '../rig.ts'
+
+const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function setUp() {
+  const db = await freshDb('claims')
+  const proxy = await startFaultyProxy()
+  return { db, proxy, through: createTestCouch({ url: proxy.url }).db(db.name) }
+}
+
+test('a claim that is lost while its document waits for a place starts no handler', async () => {
+  const { db, proxy, through } = await setUp()
+  const go = createLatch()
+  const [cutOff, successor]: string[][] = [[], []]
+  await startRig(
+    through,
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        async (doc) => {
+          cutOff!.push(doc._id)
+          await go.opened
+          return { ...doc, state: 'invoiced' }
+        },
+        { concurrency: 1 },
+      ),
+    { leaseMs: 1000, worker: 'cut off' },
+  )
+  const ids = ['o0', 'o1']
+  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  await eventually(async () => expect((await db.getMany(ids)).filter((doc) => docstateIn(doc)?.claim)).toHaveLength(2))
+  await proxy.down()
+  await startRig(
+    db,
+    (control) =>
+      control.unsafe(
+        'order',
+        'paid',
+        async (doc) => {
+          successor!.push(doc._id)
+          return { ...doc, state: 'invoiced' }
+        },
+        { onLost: 'retry', backoff: { baseMs: 10, capMs: 10 } },
+      ),
+    { leaseMs: 1000, worker: 'successor' },
+  )
+  await eventually(() => expect(successor!.sort()).toEqual(ids))
+  go.open()
+  await proxy.up()
+  await sleep(500)
+  expect(cutOff).toHaveLength(1)
+})
+
+test('a claim that grew too old while its document waited for a place is given back, not left to be parked', async () => {
+  const { db, proxy, through } = await setUp()
+  const go = createLatch()
+  await startRig(
+    through,
+    (control) =>
+      control.unsafe('order', 'paid', (doc) => go.opened.then(() => ({ ...doc, state: 'invoiced' })), {
+        concurrency: 1,
+      }),
+    { leaseMs: 3000 },
+  )
+  const ids = ['o0', 'o1']
+  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  await eventually(async () => expect((await db.getMany(ids)).filter((doc) => docstateIn(doc)?.claim)).toHaveLength(2))
+  await proxy.down()
+  await sleep(2300) // no renewal for more than two thirds of the lease
+  go.open()
+  await sleep(200)
+  await proxy.up()
+  await eventually(async () => {
+    const docs = await db.getMany(ids)
+    expect(docs.map(({ state }) => state)).toContain('invoiced')
+    expect(docs.filter((doc) => doc.state === 'invoiced' || docstateIn(doc)?.parked)).toHaveLength(2)
+  })
+  expect(docstateIn(await db.get('o1'))?.parked ?? docstateIn(await db.get('o0'))?.parked).toBeUndefined()
+})
+
+test.each([0, 0.5, 0.999])(
+  'a claim is believed for nine tenths of its lease, whatever the jitter (%d)',
+  async (random) => {
+    const clock = createManualClock()
+    const stopping = new AbortController()
+    let hangs = false
+    const claims = createClaims({
+      ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
+      contest: () => Promise.reject(new Error('no contest')),
+      async store(flight, doc) {
+        if (hangs) await new Promise(() => undefined)
+        flight.doc = { ...doc, _rev: '2-b' }
+        return { kind: 'stored' }
+      },
+    })
+    const handler = () => Promise.resolve()
+    const registration = { type: 't', state: 's', mode: 'unsafe', handler, options: withDefaults({}, 'test') } as const
+    const flight = new Flight(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
+    await claims.take(flight, () => undefined)
+    hangs = true
+    const began = clock.ticks()
+    void claims.keep(stopping.signal)
+    while (!flight.stopped) await clock.advance(10)
+    expect(clock.ticks() - began).toBeGreaterThanOrEqual(27_000)
+    expect(clock.ticks() - began).toBeLessThan(27_100)
+    stopping.abort(new Error('over'))
+  },
+)
+
+test('a request that gets no answer does not cost the claims of the others', async () => {
+  const { db, proxy, through } = await setUp()
+  const go = createLatch()
+  let aborted = false
+  await startRig(
+    through,
+    (control) => {
+      control.unsafe('order', 'paid', async (doc, ctx) => {
+        await go.opened
+        aborted = ctx.signal.aborted
+        return { ...doc, state: 'invoiced' }
+      })
+      control.safe('note', 'new', async (doc) => ({ ...doc, state: 'read' }))
+    },
+    { leaseMs: 4000 },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.claim).toBeDefined())
+  proxy.next(silence, isBulk)
+  await db.put({ _id: 'n', type: 'note', state: 'new' })
+  await eventually(async () => expect(await stateOf(db, 'n')).toBe('read'), { within: 8000 })
+  await sleep(2500)
+  go.open()
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(aborted).toBe(false)
+})

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { Control } from '../../../sidecar/docstate/control.ts'
+import { needs } from '../../support/couchdb.ts'
+import { findPortMapper, startCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
+import { eventually } from '../../support/eventually.ts'
+import { startRace, type Race } from './cluster-race.ts'
+
+let cluster: CouchCluster
+beforeAll(async () => {
+  if (findPortMapper()) cluster = await startCluster()
+})
+afterAll(() => cluster?.stop())
+
+/** Counts what each document's handler has done. */
+function countEffects() {
+  const effects = new Map<string, number>()
+  const register = (control: Control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      effects.set(doc._id, (effects.get(doc._id) ?? 0) + 1)
+      return { ...doc, state: 'invoiced' }
+    })
+  return { effects, register }
+}
+
+/** Kills one node; it comes back when told, and at the end of the test anyway. */
+async function killNode(): Promise<() => Promise<void>> {
+  const node = cluster.nodes[2]!
+  let back: Promise<void> | undefined
+  const bringBack = () => (back ??= node.restart().then(() => cluster.whole()))
+  onTestFinished(bringBack)
+  await node.kill()
+  return bringBack
+}
+
+/** Until enough were contested, and all that were put are done. */
+async function putUntilContested(race: Race, effects: Map<string, number>): Promise<void> {
+  while (race.contested() < CONTESTED || race.accepted() < BELOW_QUORUM) {
+    expect(race.count(), 'documents, and too few claims met').toBeLessThan(3000)
+    await race.put(100)
+    await eventually(() => expect(effects.size).toBe(race.count()), { within: 60_000 })
+  }
+  await eventually(() => expect(effects.size).toBe(race.count()), { within: 60_000 })
+}
+
+const CONTESTED = 300
+/** Of so many claims at least nobody knew at once whose the document was. */
+const BELOW_QUORUM = 30
+const timeout = 240_000
+
+test('workers at three nodes that race for every document run each handler once', { timeout }, async () => {
+  needs('cluster')
+  const { effects, register } = countEffects()
+  const race = await startRace({ cluster, nodes: [0, 1, 2], register })
+  await putUntilContested(race, effects)
+  await race.settled({ state: 'invoiced' })
+  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+})
+
+test('… with one of three nodes down, and when it is back', { timeout }, async () => {
+  needs('cluster')
+  const { effects, register } = countEffects()
+  const bringBack = await killNode()
+  const race = await startRace({ cluster, nodes: [0, 1, 0], register })
+  await putUntilContested(race, effects)
+  await bringBack()
+  await race.settled({ state: 'invoiced' })
+  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+})
+
+test('… with a node that is killed in the middle and brought back', { timeout }, async () => {
+  needs('cluster')
+  const { effects, register } = countEffects()
+  const race = await startRace({ cluster, nodes: [0, 1, 2], register })
+  await race.put(200)
+  await eventually(() => expect(effects.size).toBeGreaterThan(50), { within: 30_000 })
+  const bringBack = await killNode()
+  await race.put(100)
+  const last = () => [...effects.keys()].filter((id) => /^o2\d\d$/.test(id))
+  await eventually(() => expect(last().length).toBeGreaterThan(10), { within: 30_000 }) // the others go on
+  await bringBack()
+  await putUntilContested(race, effects)
+  await race.settled({ state: 'invoiced' })
+  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+})
+
+test('what safe handlers of several workers made of a document leaves no conflict', { timeout }, async () => {
+  needs('cluster')
+  const register = (control: Control, by: string) =>
+    control.safe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced', by }))
+  const race = await startRace({ cluster, nodes: [0, 1, 2], register })
+  await race.put(200)
+  await race.settled({ state: 'invoiced' })
+})
+
+test('workers that all find the same worker dead leave no conflict', { timeout }, async () => {
+  needs('cluster')
+  const { effects, register } = countEffects()
+  const race = await startRace({ cluster, nodes: [0, 1, 2], register })
+  const claim = { worker: 'dead', token: 'dead', at: new Date(0).toISOString(), lease_ms: 1000 }
+  await race.put(200, { docstate: { state: 'paid', entry: '1-0', claim } })
+  await race.settled({ docstate: { parked: {} } })
+  expect(effects.size).toBe(0)
+})

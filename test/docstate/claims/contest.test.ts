@@ -1,0 +1,207 @@
+/** Claims that a cluster stored below its quorum, one case at a time; `cluster.test.ts` has them by the hundred. */
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import type { Database } from '../../../sidecar/couch/database.ts'
+import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
+import { createTestCouch, freshDb } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { startFaultyProxy, type Fault, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { takingOut } from '../../../sidecar/docstate/claims/rivals.ts'
+import { docstateIn, startRig, stateOf } from '../rig.ts'
+
+const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const OURS = '8'.repeat(32)
+
+const answer = (rows: unknown) => ({
+  status: 202,
+  headers: { 'content-type': 'application/json' },
+  body: Readable.from([Buffer.from(JSON.stringify(rows))]),
+})
+
+/** As of a cluster that stored it on too few nodes. */
+const acceptedOf =
+  (isIt: (id: string) => boolean): Fault =>
+  async (exchange) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of (await exchange.forward()).body) chunks.push(chunk)
+    const rows = JSON.parse(Buffer.concat(chunks).toString()) as { id: string }[]
+    await exchange.send(answer(rows.map((row) => (isIt(row.id) ? { ...row, accepted: true } : row))))
+    exchange.end()
+  }
+
+const accepted = acceptedOf(() => true)
+
+/** Written as by replication: beside what there is. */
+const branch = (db: Database, doc: object, parent: StoredDoc, hash: string) => {
+  const generation = parseInt(parent._rev) + 1
+  const ids = [hash, parent._rev.slice(parent._rev.indexOf('-') + 1)]
+  const leaf = { ...doc, _id: parent._id, _rev: `${generation}-${hash}`, _revisions: { start: generation, ids } }
+  return db.merge([leaf])
+}
+
+const claimOf = (base: StoredDoc) => ({
+  state: 'paid',
+  entry: base._rev,
+  claim: { worker: 'other', token: 'other', at: new Date(0).toISOString(), lease_ms: 30_000 },
+})
+
+/**
+ * A worker whose first claim is stored below the quorum, as revision 2-888…, while another worker's stands beside it
+ * with this hash.
+ */
+async function contest(theirs: string, leaseMs = 30_000) {
+  const db = await freshDb('contest')
+  const proxy = await startFaultyProxy()
+  const through = createTestCouch({ url: proxy.url }).db(db.name)
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  const base = await db.get('o')
+  const ran: string[] = []
+  proxy.next(async (exchange) => {
+    const { docs } = JSON.parse(exchange.request.body) as { docs: [StoredDoc] }
+    await branch(db, { ...base, docstate: claimOf(base) }, base, theirs)
+    await branch(db, docs[0], base, OURS)
+    await exchange.send(answer([{ ok: true, id: 'o', rev: `2-${OURS}`, accepted: true }]))
+    exchange.end()
+  }, isBulk)
+  await startRig(
+    through,
+    (control) =>
+      control.unsafe('order', 'paid', async (doc) => {
+        ran.push(doc._rev)
+        return { ...doc, state: 'invoiced' }
+      }),
+    { leaseMs, graceMs: 500 },
+  )
+  await eventually(async () => expect(await db.leaves('o')).toHaveLength(2))
+  return { db, ran, theirs: await db.get('o', { rev: `2-${theirs}` }) }
+}
+
+const livingOf = async (db: Database) =>
+  (await db.leaves('o')).filter(({ _deleted }) => !_deleted).map(({ _rev }) => _rev)
+
+test('a cluster that stores every claim below its quorum runs nothing, and is not written to without end', async () => {
+  const db = await freshDb('contest')
+  const proxy = await startFaultyProxy()
+  let ran = 0
+  await startRig(createTestCouch({ url: proxy.url }).db(db.name), (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      ran += 1
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  proxy.plan((request) => (isBulk(request) ? accepted : undefined))
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.claim).toBeDefined())
+  await sleep(2000)
+  expect(proxy.requests.filter(isBulk).length).toBeLessThan(15)
+  expect(ran).toBe(0)
+  proxy.plan(() => undefined)
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'), { within: 15_000 })
+  expect(ran).toBe(1)
+})
+
+test('of two claims below the quorum the one that CouchDB would not show is taken out at once', async () => {
+  const { db, ran } = await contest('f'.repeat(32))
+  await eventually(async () => expect(await livingOf(db)).toEqual([`2-${'f'.repeat(32)}`]))
+  expect(ran).toEqual([])
+})
+
+test('the one that CouchDB shows waits, and goes when the other turns out to have won', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32))
+  await sleep(1000)
+  expect(await livingOf(db)).toHaveLength(2)
+  await branch(db, { type: 'order', state: 'invoiced', by: 'the other' }, theirs, '1'.repeat(32))
+  await eventually(async () => expect(await livingOf(db)).toEqual([`3-${'1'.repeat(32)}`]))
+  expect(ran).toEqual([])
+})
+
+test('it has won when the other was taken back, and runs once', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32))
+  const yielded = { ...claimOf(theirs), yielded: true }
+  await branch(db, { _deleted: true, state: 'paid', docstate: yielded }, theirs, '1'.repeat(32))
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(ran).toHaveLength(1)
+  expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts')
+})
+
+test('it goes when the other worker’s handler deleted the document', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32))
+  await branch(db, { _deleted: true }, theirs, '1'.repeat(32))
+  await eventually(async () => expect(await livingOf(db)).toEqual([]))
+  expect(ran).toEqual([])
+})
+
+test('after nine tenths of a lease beside another claim, what becomes of that tells nothing any more', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32), 3000)
+  await sleep(2750) // from here on a third worker may find the other claim dead
+  const yielded = { ...claimOf(theirs), yielded: true }
+  await branch(db, { _deleted: true, state: 'paid', docstate: yielded }, theirs, '1'.repeat(32))
+  await eventually(async () => expect(docstateIn(await db.get('o'))).toHaveProperty('parked'), { within: 15_000 })
+  expect(ran).toEqual([])
+})
+
+test('documents without a quorum hold up none that has one', async () => {
+  const db = await freshDb('contest')
+  const proxy = await startFaultyProxy()
+  await startRig(
+    createTestCouch({ url: proxy.url }).db(db.name),
+    (control) => control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced' }), { concurrency: 2 }),
+    { graceMs: 300 },
+  )
+  proxy.plan((request) => (isBulk(request) ? acceptedOf((id) => id.startsWith('bad')) : undefined))
+  await db.put({ _id: 'first', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced')) // claims run ahead now
+  await db.bulk(Array.from({ length: 250 }, (_, i) => JSON.stringify({ _id: `bad${i}`, type: 'order', state: 'paid' })))
+  await eventually(async () => expect(docstateIn(await db.get('bad99'))?.claim).toBeDefined(), { within: 20_000 })
+  await db.put({ _id: 'good', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'), { within: 20_000 }) // not ever, if it had to wait for them
+})
+
+test('it has not won when a resolver took the other out: that one may have run', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32))
+  const leaf = (await db.leaves('o')).find(({ _rev }) => _rev === theirs._rev)!
+  await db.merge(takingOut([leaf], [], 'merged'))
+  await sleep(3000)
+  expect(ran).toEqual([])
+  expect(await livingOf(db)).toEqual([`2-${OURS}`]) // nothing else is there: it must not go
+})
+
+test('a claim that won and died is not run by the worker that waits beside it', async () => {
+  const db = await freshDb('contest')
+  const proxy = await startFaultyProxy()
+  const through = createTestCouch({ url: proxy.url }).db(db.name)
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  const base = await db.get('o')
+  const leaseMs = 1500
+  const won = claimOf(base)
+  proxy.next(async (exchange) => {
+    const { docs } = JSON.parse(exchange.request.body) as { docs: [StoredDoc] }
+    await branch(
+      db,
+      { ...base, docstate: { ...won, claim: { ...won.claim, lease_ms: leaseMs } } },
+      base,
+      '0'.repeat(32),
+    )
+    await branch(db, docs[0], base, OURS)
+    await exchange.send(answer([{ ok: true, id: 'o', rev: `2-${OURS}`, accepted: true }]))
+    exchange.end()
+  }, isBulk)
+  const ran: string[] = []
+  const start = (worker: string, database: Database) =>
+    startRig(
+      database,
+      (control) =>
+        control.unsafe('order', 'paid', async (doc) => {
+          ran.push(worker)
+          return { ...doc, state: 'invoiced' }
+        }),
+      { worker, leaseMs },
+    )
+  await start('waits', through)
+  await eventually(async () => expect(await db.leaves('o')).toHaveLength(2))
+  await start('resolves', db)
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.parked).toBeDefined(), { within: 20_000 })
+  expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts')
+  expect(ran).toEqual([])
+})

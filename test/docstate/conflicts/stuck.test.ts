@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { Stuck } from '../../../sidecar/docstate/conflicts/stuck.ts'
+
+const doc = (fields: object = {}) => ({ _id: 'o', _rev: '4-d', _conflicts: ['3-c', '2-b'], ...fields })
+
+test('what is stuck is news once, and left alone for longer each time', () => {
+  let now = 0
+  const stuck = new Stuck(() => now)
+  expect(stuck.remaining(doc())).toBe(0)
+  expect(stuck.add(doc())).toBe(true)
+  expect(stuck.remaining(doc())).toBe(30_000)
+  now = 30_000
+  expect(stuck.remaining(doc())).toBe(0)
+  expect(stuck.add(doc())).toBe(false)
+  expect(stuck.remaining(doc())).toBe(60_000)
+  for (let tries = 0; tries < 20; tries++) stuck.add(doc())
+  expect(stuck.remaining(doc())).toBe(3_600_000)
+})
+
+test('it is looked at again when it has changed, and forgotten when it is resolved', () => {
+  const stuck = new Stuck(() => 0)
+  stuck.add(doc())
+  expect(stuck.remaining(doc({ _conflicts: ['2-b', '3-c'] }))).toBe(30_000)
+  expect(stuck.remaining(doc({ _rev: '5-e' }))).toBe(0)
+  expect(stuck.remaining(doc({ _conflicts: ['3-c'] }))).toBe(0)
+  stuck.forget('o')
+  expect(stuck.add(doc())).toBe(true)
+})

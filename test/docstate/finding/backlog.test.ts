@@ -1,0 +1,147 @@
+/** Handlers that are slower than what comes, and everybody else. */
+import pino from 'pino'
+import { expect, test, vi } from 'vitest'
+import { createMemory } from '../../../sidecar/core/memory.ts'
+import type { Database } from '../../../sidecar/couch/database.ts'
+import { Backlog } from '../../../sidecar/docstate/finding/backlog.ts'
+import type { Control } from '../../../sidecar/docstate/control.ts'
+import { handlerDefaults } from '../../../sidecar/docstate/handler-options.ts'
+import type { Lane } from '../../../sidecar/docstate/finding/lanes.ts'
+import { everything } from '../../../sidecar/workers/sharing.ts'
+import { createTestCouch, freshDb } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { createLatch, startRig, stateOf } from '../rig.ts'
+
+const padding = 'x'.repeat(10_000)
+
+async function writeSlow(db: Database, from: number, to: number): Promise<void> {
+  const docs = Array.from({ length: to - from }, (_, i) => ({
+    _id: `s${from + i}`,
+    type: 'slow',
+    state: 'new',
+    padding,
+  }))
+  await db.bulk(docs.map((doc) => JSON.stringify(doc)))
+}
+
+async function expectAllDone(db: Database, count: number): Promise<void> {
+  await eventually(
+    async () => {
+      const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+      expect(rows).toContainEqual({ key: ['slow', 'done'], value: count })
+    },
+    { within: 20_000 },
+  )
+}
+
+/** Few documents fit in, and the sweep does not come to help. */
+const options = () => ({ memory: createMemory(1_000_000), sweepMs: 3_600_000 })
+
+test.each(['safe', 'unsafe'] as const)(
+  'a %s handler that hangs holds up no other; what waited for it is found when it goes on',
+  async (mode) => {
+    const db = await freshDb('backlog')
+    await writeSlow(db, 0, 600)
+    const go = createLatch()
+    const runs = new Map<string, number>()
+    const { engine } = await startRig(
+      db,
+      (control: Control) => {
+        control[mode]('slow', 'new', async (doc) => {
+          runs.set(doc._id, (runs.get(doc._id) ?? 0) + 1)
+          await go.opened
+          return { ...doc, state: 'done' }
+        })
+        control.safe('quick', 'new', (doc) => Promise.resolve({ ...doc, state: 'done' }))
+      },
+      options(),
+    )
+    await eventually(() => expect(engine.health().inFlight).toBeGreaterThan(30))
+    await db.put({ _id: 'q', type: 'quick', state: 'new' })
+    await eventually(async () => expect(await stateOf(db, 'q')).toBe('done'))
+    await writeSlow(db, 600, 700)
+    await db.put({ _id: 'r', type: 'quick', state: 'new' })
+    await eventually(async () => expect(await stateOf(db, 'r')).toBe('done'))
+    expect(engine.health().inFlight).toBeLessThan(60)
+    go.open()
+    await expectAllDone(db, 700)
+    expect([...runs.values()].filter((count) => count !== 1)).toEqual([])
+  },
+)
+
+test('documents that come while the handler catches up are handled too', async () => {
+  const db = await freshDb('backlog')
+  await writeSlow(db, 0, 200)
+  await startRig(
+    db,
+    (control) =>
+      control.safe(
+        'slow',
+        'new',
+        (doc) => new Promise((resolve) => setTimeout(() => resolve({ ...doc, state: 'done' }), 50)),
+        { concurrency: 2 },
+      ),
+    options(),
+  )
+  for (let from = 200; from < 400; from += 10) {
+    await writeSlow(db, from, from + 10)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  await expectAllDone(db, 400)
+})
+
+test('tries that are due find their way when their handler is behind', async () => {
+  const db = await freshDb('backlog')
+  await writeSlow(db, 0, 200)
+  const failed = new Set<string>()
+  await startRig(
+    db,
+    (control) =>
+      control.safe(
+        'slow',
+        'new',
+        async (doc) => {
+          if (failed.size < 200 && failed.add(doc._id)) throw new Error('not yet')
+          await new Promise((resolve) => setTimeout(resolve, 50))
+          return { ...doc, state: 'done' }
+        },
+        { backoff: { baseMs: 10, capMs: 10 }, concurrency: 4 },
+      ),
+    options(),
+  )
+  await expectAllDone(db, 200)
+})
+
+test('says when none of its handlers has ended for a minute, and is quiet while they do', async () => {
+  const share = createMemory(100).share()
+  while (share.tryEnter(10));
+  const handler = () => Promise.resolve()
+  const registration = { type: 'slow', state: 'new', mode: 'safe', handler, options: handlerDefaults } as const
+  const lane: Lane = { registration, fly: () => Promise.resolve('settled'), share }
+  const clock = createManualClock()
+  const write = vi.fn()
+  const backlog = new Backlog({
+    ...{
+      database: createTestCouch().db('none'),
+      part: everything,
+      clock,
+      random: Math.random,
+      log: pino({}, { write }),
+    },
+    look: () => Promise.reject(new Error('nothing is to be read while there is no room')),
+  })
+  const stopping = new AbortController()
+  const running = backlog.run(stopping.signal)
+  backlog.add(lane)
+  await vi.waitFor(() => expect(clock.sleeping).toBe(1))
+  share.leave(10)
+  await clock.advance(60_000)
+  expect(write).not.toHaveBeenCalled()
+  await vi.waitFor(() => expect(clock.sleeping).toBe(1))
+  await clock.advance(60_000)
+  await vi.waitFor(() => expect(write).toHaveBeenCalledOnce())
+  expect(write.mock.calls[0]![0]).toMatch(/"type":"slow","state":"new".*none of its handlers has ended for a minute/)
+  stopping.abort(new Error('the test is over'))
+  await expect(running).rejects.toThrow('the test is over')
+})

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest'
+import type { Control } from '../../../sidecar/docstate/control.ts'
+import { eventually } from '../../support/eventually.ts'
+import { deleteDb, freshDb, needs } from '../../support/couchdb.ts'
+import { installDocstate } from '../install.ts'
+import { createLatch, docstateIn, startRig, stateOf } from '../rig.ts'
+
+const invoice = (ran: string[]) => (control: Control) =>
+  control.unsafe('order', 'paid', (doc) => {
+    ran.push(doc._id)
+    return Promise.resolve({ ...doc, state: 'invoiced' })
+  })
+
+test('a document written before the start and one written after it are both handled', async () => {
+  const db = await freshDb('missed')
+  await db.put({ _id: 'before', type: 'order', state: 'paid', note: 'kept' })
+  const ran: string[] = []
+  await startRig(db, invoice(ran))
+  await eventually(async () => expect(await stateOf(db, 'before')).toBe('invoiced'))
+  await db.put({ _id: 'after', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'after')).toBe('invoiced'))
+  expect(await db.get('before')).toEqual({
+    _id: 'before',
+    _rev: expect.stringMatching(/^3-/) as string,
+    type: 'order',
+    state: 'invoiced',
+    note: 'kept',
+  })
+  expect(ran.sort()).toEqual(['after', 'before'])
+})
+
+test('a document written while no sidecar ran is handled by the next', async () => {
+  const db = await freshDb('missed')
+  const ran: string[] = []
+  const first = await startRig(db, invoice(ran))
+  await db.put({ _id: 'one', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'one')).toBe('invoiced'))
+  await first.stop()
+  await db.put({ _id: 'two', type: 'order', state: 'paid' })
+  await startRig(db, invoice(ran))
+  await eventually(async () => expect(await stateOf(db, 'two')).toBe('invoiced'))
+  expect(ran).toEqual(['one', 'two'])
+})
+
+test('a chain of states is walked to its end', async () => {
+  const db = await freshDb('missed')
+  await startRig(db, (control) => {
+    control.safe('photo', 'uploaded', (doc) => Promise.resolve({ ...doc, state: 'resized', steps: 1 }))
+    control.unsafe('photo', 'resized', (doc) => Promise.resolve({ ...doc, state: 'listed', steps: 2 }))
+  })
+  await db.put({ _id: 'p', type: 'photo', state: 'uploaded' })
+  await eventually(async () => expect(await db.get('p')).toMatchObject({ state: 'listed', steps: 2 }))
+})
+
+test('a try that is due is made by the next sidecar, after the one that failed has gone', async () => {
+  const db = await freshDb('missed')
+  const failing = await startRig(db, (control) =>
+    control.unsafe('order', 'paid', () => Promise.reject(new Error('the printer is on fire')), {
+      backoff: { baseMs: 1500, capMs: 1500 },
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.retry_at).toBeTypeOf('string'))
+  await failing.stop()
+  const before = await db.get('o')
+  const attempts: number[] = []
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', (doc, ctx) => {
+      attempts.push(ctx.attempt)
+      return Promise.resolve({ ...doc, state: 'invoiced' })
+    }),
+  )
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(attempts).toEqual([Number(docstateIn(before)!.attempts) + 1])
+})
+
+test('a document changed while its handler ran is looked at again afterwards', async () => {
+  const db = await freshDb('missed')
+  const [began, go] = [createLatch(), createLatch()]
+  const seen: unknown[] = []
+  await startRig(db, (control) =>
+    control.safe('note', 'fresh', async (doc) => {
+      seen.push(doc.text)
+      if (seen.length === 1) {
+        began.open()
+        await go.opened
+      }
+      return { ...doc, state: 'read' }
+    }),
+  )
+  await db.put({ _id: 'n', type: 'note', state: 'fresh', text: 'first' })
+  await began.opened
+  const current = await db.get('n')
+  await db.put({ ...current, text: 'second' })
+  go.open()
+  await eventually(async () => expect(await db.get('n')).toMatchObject({ state: 'read', text: 'second' }))
+  expect(seen).toEqual(['first', 'second'])
+})
+
+test('a database that is deleted and made again gets its design document again, and is served on', async () => {
+  needs('database identity')
+  const db = await freshDb('missed')
+  const ran: string[] = []
+  await startRig(db, invoice(ran), { prepare: () => installDocstate(db, {}) })
+  await db.put({ _id: 'one', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'one')).toBe('invoiced'))
+  await deleteDb(db.name)
+  const second = () => Math.floor(Date.now() / 1000)
+  const deletedIn = second()
+  await eventually(() => expect(second(), 'two lives within a second look alike').toBeGreaterThan(deletedIn))
+  await db.create()
+  await db.put({ _id: 'two', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'two')).toBe('invoiced'), { within: 25_000 })
+  expect(await db.find('_design/docstate')).toBeDefined()
+  expect(ran).toEqual(['one', 'two'])
+})

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest'
+import type { Machines } from '../../../ddocs/machine.ts'
+import { systemClock } from '../../../sidecar/core/clock.ts'
+import { createControl } from '../../../sidecar/docstate/control.ts'
+import { explain, type ExplainOptions } from '../../../sidecar/docstate/operator/explain.ts'
+import { freshDb } from '../../support/couchdb.ts'
+
+const machines: Machines = {
+  order: {
+    paid: { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar', cancelled: 'owner' } },
+    invoiced: { next: { late: 'sidecar', archived: 'client' }, timeout: { afterMs: 5_400_000, next: 'late' } },
+    late: {},
+    cancelled: {},
+    archived: {},
+  },
+}
+
+/** What is told of a document in this state, by a sidecar with a handler for `paid`. */
+async function told(state: string, options: Partial<ExplainOptions> = {}): Promise<string[]> {
+  const database = await freshDb('explain')
+  await database.put({ _id: 'o', type: 'order', state })
+  const table = createControl<Machines>(machines)
+  table.unsafe('order', 'paid', (order) => Promise.resolve({ ...order, state: 'invoiced' }), { attempts: 3 })
+  const defaults = { database, table, clock: systemClock, id: 'o', served: true, guarded: machines, faultsOf: () => [] }
+  return (await explain({ ...defaults, ...options })).slice(1)
+}
+
+const SERVED = /^A sidecar with these settings serves explain-/
+
+describe('explain tells', () => {
+  test('the handler of a state, and what may follow', async () => {
+    expect(await told('paid')).toEqual([
+      expect.stringMatching(SERVED),
+      'It may become invoiced (by the sidecar), cancelled (by the owner).',
+      'Its handler is unsafe, and tries up to 3 times.',
+      'It is ready: a running sidecar takes it at once.',
+    ])
+  })
+
+  test('how long a state lasts', async () => {
+    expect(await told('invoiced')).toEqual([
+      expect.stringMatching(SERVED),
+      'It may become late (by the sidecar), archived (by the client).',
+      'After 90 min in this state it becomes late.',
+      'No handler takes a order in this state; only its time runs.',
+      'Its time in this state begins when a sidecar sees it.',
+    ])
+  })
+
+  test('that a state is the last, or none of the machine', async () => {
+    expect((await told('archived')).join()).toContain('No state is declared to follow this one.')
+    expect((await told('payed')).join()).toContain('has no such state, but paid, invoiced, late, cancelled, archived.')
+  })
+
+  test('what the database declares, where no handlers do', async () => {
+    const table = createControl<Machines>({})
+    const lines = await told('paid', { table })
+    expect(lines).toContain('It may become invoiced (by the sidecar), cancelled (by the owner).')
+    expect(lines.at(-1)).toBe(
+      'The database declares one (unsafe): is SIDECAR_HANDLERS here that of the running sidecar?',
+    )
+    expect((await told('paid', { table, guarded: {} })).join()).toContain('Nobody declares a machine of order')
+  })
+
+  test('that nobody serves the database, and that a handler is not started', async () => {
+    expect((await told('paid', { served: false }))[0]).toMatch(/^No sidecar with these settings serves explain-/)
+    const lines = await told('paid', { faultsOf: () => ['the database has another machine'] })
+    expect(lines.at(-1)).toBe('It is not started: the database has another machine.')
+  })
+})
