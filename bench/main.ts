@@ -18,6 +18,8 @@ import { createReport, formatReport, saveReport, type Line } from './report.ts'
 const COUNT = Number(process.env.BENCH_DOCS ?? 20_000)
 const WAITING = Number(process.env.BENCH_WAITING ?? 100_000)
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
+/** In a minute: one each 5 s, at most a fifth earlier. */
+const SIGNS_OF_LIFE = 60 / 4 + 1
 
 const server = process.env.COUCHDB_URL ? undefined : await startCouchBinary(findCouchBinary() ?? missing())
 const url = process.env.COUCHDB_URL ?? server!.url
@@ -112,9 +114,6 @@ async function memory(): Promise<Line> {
     met: mb <= 200,
   }
 }
-
-/** A sign of life each 5 s, at most a fifth earlier. */
-const SIGNS_OF_LIFE = 60 / 4 + 1
 
 async function idle(): Promise<Line> {
   const { writes, requests } = await measureIdle(couch, url, 60)
