@@ -1,8 +1,8 @@
 import type { Doc } from './documents.ts'
 import type { Database } from './database.ts'
-import { CouchError } from './errors.ts'
+import { CouchError, isCouchError } from './errors.ts'
 
-/** A `_local` document of which there is one writer: it causes no change row, has no history, is not replicated. */
+/** A `_local` document of which there should be one writer: it causes no change row, has no history, is not replicated. */
 export interface LocalDoc {
   /** Undefined if it is not there. Throws `CouchError`. */
   read(signal: AbortSignal): Promise<Doc | undefined>
@@ -24,11 +24,14 @@ export function createLocalDoc(database: Database, id: string): LocalDoc {
     read,
     async write(fields, signal) {
       if (rev === undefined) await read(signal) // PouchDB asks for the revision, CouchDB does not mind
+      const put = () => database.put({ ...fields, _id: id, ...(rev !== undefined && { _rev: rev }) }, { signal })
       try {
-        rev = await database.put({ ...fields, _id: id, ...(rev !== undefined && { _rev: rev }) }, { signal })
+        rev = await put()
       } catch (thrown) {
         rev = undefined
-        throw thrown
+        if (!isCouchError(thrown, 'conflict')) throw thrown
+        await read(signal) // another writer, by mistake: CouchDB would not have minded
+        rev = await put()
       }
     },
   }

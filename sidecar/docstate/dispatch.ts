@@ -106,7 +106,8 @@ export class Dispatch {
   #landed({ departure, flight, end, newer, branched }: Landing): void {
     const { due, clock } = this.#options
     if (end === 'not-ours') this.inVain += 1
-    const changed = newer !== undefined && (branched || newer !== flight.doc._rev)
+    const hadBranches = branched || flight.doc._conflicts !== undefined
+    const changed = newer !== undefined && (hadBranches || newer !== flight.doc._rev)
     if (changed || end === 'look-again') due.add(flight.id)
     else if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(flight.doc, departure.bytes)

@@ -25,6 +25,7 @@ export class Signs {
   readonly #process: string
   #seen: ReadonlyMap<string, Seen> = new Map()
   #lookedAt = 0
+  #failed = false
 
   constructor(ticks: () => number, process: string) {
     this.#ticks = ticks
@@ -34,8 +35,9 @@ export class Signs {
   /** Takes in one reading: all documents of members, and the signs of life beside them. Who is not in it is forgotten. */
   look(docs: readonly StoredDoc[], beats: ReadonlyMap<string, Doc>): void {
     const now = this.#ticks()
-    const sinceMs = now - this.#lookedAt
+    const sinceMs = this.#failed ? 0 : now - this.#lookedAt
     this.#lookedAt = now
+    this.#failed = false
     this.#seen = new Map(docs.map((doc) => [doc._id, this.#see(doc, beats.get(beatId(doc._id)), sinceMs)]))
   }
 
@@ -51,8 +53,10 @@ export class Signs {
     return { ...seen, moved, stillMs: isStill ? before.stillMs + Math.min(sinceMs, timeoutMs / 3) : 0 }
   }
 
+  /** A look failed. Who lives is known all the same; how long the others were silent is not. */
   forget(): void {
-    this.#seen = new Map()
+    this.#seen = new Map([...this.#seen].map(([id, seen]) => [id, { ...seen, stillMs: 0 }]))
+    this.#failed = true
   }
 
   /** No other process has given a sign of life for the whole timeout. */

@@ -77,7 +77,12 @@ const expectInvoiced = (db: Database, count: number, within = 10_000) =>
 
 test('each document is taken by the one worker that all hold responsible, and nobody reaches for it in vain', async () => {
   const db = await freshDb('sharing')
-  const workers = [await startWorker(db, 'a'), await startWorker(db, 'b'), await startWorker(db, 'c')]
+  const options = { leaseMs: 30_000 } // no claim is renewed
+  const workers = [
+    await startWorker(db, 'a', options),
+    await startWorker(db, 'b', options),
+    await startWorker(db, 'c', options),
+  ]
   await seeEachOther(workers)
   const ids = idsOf(0, 300)
   await writeOrders(db, ids)

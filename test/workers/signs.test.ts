@@ -64,3 +64,13 @@ test('after a look that failed all counts from the beginning; who is gone is for
   signs.look([], new Map())
   expect(signs.isSilent(ID)).toBe(false)
 })
+
+test('who was seen to live does so after a look that failed, too', async () => {
+  const { signs, look } = watch()
+  await look(0, { beat: 1 })
+  expect(await look(5000, { beat: 2 })).toBe('alive')
+  signs.forget()
+  expect(signs.isAlive(ID)).toBe(true)
+  for (let i = 0; i < 3; i++) expect(await look(5000, { beat: 2 })).toBe('alive')
+  expect(await look(5000, { beat: 2 })).toBe('silent')
+})
