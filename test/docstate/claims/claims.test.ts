@@ -40,6 +40,7 @@ test('a claim that is lost while its document waits for a place starts no handle
   const ids = ['o0', 'o1']
   await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
   await eventually(async () => expect((await db.getMany(ids)).filter((doc) => docstateIn(doc)?.claim)).toHaveLength(2))
+  await eventually(() => expect(cutOff).toHaveLength(1))
   await proxy.down()
   await startRig(
     db,
