@@ -1,29 +1,17 @@
 /** Documents that change, or get branches, while they wait for their turn or are being saved. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import type { Leaf } from '../../sidecar/couch/documents.ts'
 import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { replicate } from './conflicts/branches.ts'
 import { createLatch, startRig, stateOf } from './rig.ts'
 
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
 const paid = { type: 'order', state: 'paid' }
 const machine = { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar', cancelled: 'client' } } as const
 const machines = { order: { paid: machine, invoiced: {}, cancelled: {} } } as const
-
-/** A branch of the document `o`: a letter for each revision, the last one first. */
-const branch = (way: string, fields: object): Leaf => {
-  const ids = [...way].map((letter) => letter.repeat(32))
-  return {
-    _id: 'o',
-    type: 'order',
-    ...fields,
-    _rev: `${ids.length}-${ids[0]!}`,
-    _revisions: { start: ids.length, ids },
-  }
-}
 
 /** A handler for one document at a time, held up by the first one. */
 async function setUp() {
@@ -54,9 +42,10 @@ async function setUp() {
 test('a document whose turn comes when it is known to be in conflict is not begun with', async () => {
   needs('guarded branches')
   const { db, go, began } = await setUp()
-  await db.merge([branch('ba', paid)])
+  const first = await db.put({ ...paid, _id: 'o' })
+  await db.put({ ...paid, _id: 'o', _rev: first, name: 'Ann' })
   await sleep(500)
-  await db.merge([branch('edca', { state: 'cancelled' })])
+  await replicate(db, first, 3, { ...paid, _id: 'o', state: 'cancelled' })
   await sleep(1000) // it has come by
   go.open()
   await eventually(async () => expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts'))
@@ -92,10 +81,10 @@ test('what was saved is not taken on while a branch stands beside it', async () 
   const db = await freshDb('outdated')
   const proxy = await startFaultyProxy()
   const seen: unknown[] = []
+  let first = ''
   await startRig(createTestCouch({ url: proxy.url }).db(db.name), (control) => {
     control.unsafe('order', 'paid', async (doc) => {
-      const { _revisions } = await db.get<Leaf>('o', { revs: true })
-      await db.merge([{ ...branch('0?', { ...paid, note: 'device' }), ...onRoot('0', _revisions.ids.at(-1)!) }])
+      await replicate(db, first, 1, { ...paid, _id: 'o', note: 'device' }, '0')
       await sleep(300)
       proxy.next(answeredLate, isBulk)
       return { ...doc, state: 'invoiced' }
@@ -105,12 +94,7 @@ test('what was saved is not taken on while a branch stands beside it', async () 
       return { ...doc, state: 'done' }
     })
   })
-  await db.put({ ...paid, _id: 'o' })
+  first = await db.put({ ...paid, _id: 'o' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('done'))
   expect(seen).toEqual([undefined])
 })
-
-function onRoot(letter: string, root: string) {
-  const hash = letter.repeat(32)
-  return { _rev: `2-${hash}`, _revisions: { start: 2, ids: [hash, root] } }
-}

@@ -8,20 +8,12 @@ import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../sidecar/docstate/engine.ts'
 import type { MailBinding } from '../../sidecar/docstate/mail.ts'
-import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
+import { startRegistry } from '../workers/registries.ts'
 import { installDocstate } from './install.ts'
 
 /** The handlers of these tests send no mail; test/mail does. */
 const noMail: MailBinding = {
   forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }),
-}
-
-/** Does nothing until a handler asks for it. */
-function workersOf(database: Database): Registry {
-  const log = pino({ level: 'silent' })
-  const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
-  onTestFinished(() => registry.close())
-  return registry
 }
 
 export interface Rig {
@@ -41,7 +33,7 @@ export async function startRig(
   register(control)
   await installDocstate(database, control.machines)
   const engine = createEngine({
-    workers: workersOf(database),
+    workers: startRegistry(database), // does nothing until a handler asks for it
     database,
     table: control,
     mailer: noMail,

@@ -1,27 +1,19 @@
 /** Two processes that are the same worker: by mistake, or because one has taken the place of the other. */
-import pino from 'pino'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { systemClock } from '../../sidecar/core/clock.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
-import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
+import type { Registry } from '../../sidecar/workers/registry.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
-
-function start(database: Database, write: (line: string) => void = () => undefined): Registry {
-  const log = pino({ level: 'warn' }, { write })
-  const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
-  onTestFinished(() => registry.close())
-  return registry
-}
+import { startRegistry } from './registries.ts'
 
 /** One that can be killed: its process is gone, and takes nothing back. */
 async function startMortal(name: string): Promise<{ registry: Registry; kill: () => Promise<void> }> {
   const proxy = await startFaultyProxy()
-  return { registry: start(createTestCouch({ url: proxy.url }).db(name)), kill: () => proxy.down() }
+  return { registry: startRegistry(createTestCouch({ url: proxy.url }).db(name)), kill: () => proxy.down() }
 }
 
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const optionsIn = async (db: Database) => (await db.find('worker:mill:a'))?.options
 const oats = { timeoutMs: 1000, grain: 'oats' }
 const rye = { timeoutMs: 1000, grain: 'rye' }
@@ -29,8 +21,8 @@ const rye = { timeoutMs: 1000, grain: 'rye' }
 test('two processes of one name are told so, once', async () => {
   const db = await freshDb('namesakes')
   const [toOne, toTwo] = [vi.fn(), vi.fn()]
-  start(db, toOne).register('mill', 'a', oats)
-  start(db, toTwo).register('mill', 'a', oats)
+  startRegistry(db, toOne).register('mill', 'a', oats)
+  startRegistry(db, toTwo).register('mill', 'a', oats)
   const lines = () => [...toOne.mock.calls, ...toTwo.mock.calls].map(([line]) => line as string)
   await eventually(() => expect(lines()).not.toEqual([]))
   await sleep(2000)
@@ -40,7 +32,7 @@ test('two processes of one name are told so, once', async () => {
 
 test.each([2, 4])('%d processes of one name that differ do not write over each other', async (count) => {
   const db = await freshDb('namesakes')
-  const registries = Array.from({ length: count }, () => start(db))
+  const registries = Array.from({ length: count }, () => startRegistry(db))
   registries.forEach((registry, i) => registry.register('mill', 'a', { timeoutMs: 1000, grain: `grain ${i}` }))
   await eventually(() => {
     for (const registry of registries) expect(registry.members('mill')?.members).toHaveLength(1)
@@ -54,7 +46,7 @@ test.each([2, 4])('%d processes of one name that differ do not write over each o
 
 test('the first changes what it tells of itself, and when it leaves the second takes its place', async () => {
   const db = await freshDb('namesakes')
-  const [first, second] = [start(db), start(db)]
+  const [first, second] = [startRegistry(db), startRegistry(db)]
   first.register('mill', 'a', oats)
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
   second.register('mill', 'a', rye)
@@ -68,7 +60,7 @@ test('the first changes what it tells of itself, and when it leaves the second t
 test('the second leaves, and takes nothing of the first with it', async () => {
   const db = await freshDb('namesakes')
   const told = vi.fn()
-  const [first, second] = [start(db), start(db, told)]
+  const [first, second] = [startRegistry(db), startRegistry(db, told)]
   first.register('mill', 'a', oats)
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
   const ref = second.register('mill', 'a', rye)
@@ -80,14 +72,14 @@ test('the second leaves, and takes nothing of the first with it', async () => {
 test('a worker that starts again after a crash is not found dead, and soon tells its new options', async () => {
   const db = await freshDb('namesakes')
   const { registry, kill } = await startMortal(db.name)
-  const [watcher, warned] = [start(db), vi.fn()]
+  const [watcher, warned] = [startRegistry(db), vi.fn()]
   watcher.register('mill', 'b', { timeoutMs: 2000 })
   registry.register('mill', 'a', { ...oats, timeoutMs: 2000 })
   await eventually(() => expect(watcher.members('mill')?.members).toHaveLength(2))
   const counts = vi.fn()
   watcher.subscribe('mill', ({ members }) => void counts(members.length))
   await kill()
-  start(db, warned).register('mill', 'a', { ...rye, timeoutMs: 2000 })
+  startRegistry(db, warned).register('mill', 'a', { ...rye, timeoutMs: 2000 })
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'rye' }))
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^2-/)
   for (const [count] of counts.mock.calls) expect(count).toBe(2)
@@ -100,7 +92,7 @@ test('a worker that starts again with the same options writes no revision', asyn
   registry.register('mill', 'a', oats)
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
   await kill()
-  const again = start(db)
+  const again = startRegistry(db)
   const ref = again.register('mill', 'a', oats)
   await sleep(2500)
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)

@@ -1,29 +1,16 @@
-import { getEventListeners } from 'node:events'
-import pino from 'pino'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { systemClock } from '../../sidecar/core/clock.ts'
-import type { Database } from '../../sidecar/couch/database.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
 import { listWorkers } from '../../sidecar/workers/list.ts'
-import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { delay, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { delay, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { idsIn, startRegistry } from './registries.ts'
 
 const quick = { timeoutMs: 1000 }
 
-function start(database: Database): Registry {
-  const log = pino({ level: 'silent' })
-  const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
-  onTestFinished(() => registry.close())
-  return registry
-}
-
-const idsIn = (registry: Registry, role = 'mill') => registry.members(role)?.members.map(({ id }) => id)
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
 test('whoever registers is seen by all, with what it tells of itself, until it unregisters', async () => {
   const db = await freshDb('workers')
-  const [one, two] = [start(db), start(db)]
+  const [one, two] = [startRegistry(db), startRegistry(db)]
   const ref = one.register('mill', 'miller: 1', { ...quick, grain: 'rye' })
   two.register('mill', 'b', quick)
   await eventually(() => {
@@ -42,7 +29,7 @@ test('whoever registers is seen by all, with what it tells of itself, until it u
 
 test('the same id again is the same ref, and changes what it tells; roles are apart', async () => {
   const db = await freshDb('workers')
-  const registry = start(db)
+  const registry = startRegistry(db)
   const ref = registry.register('mill', 'a', quick)
   registry.register('bakery', 'a', quick)
   await eventually(() => expect(idsIn(registry, 'bakery')).toEqual(['a']))
@@ -59,7 +46,7 @@ test('the same id again is the same ref, and changes what it tells; roles are ap
 
 test('signs of life are no revisions and no rows in the feed, and change no version', async () => {
   const db = await freshDb('workers')
-  const [one, two] = [start(db), start(db)]
+  const [one, two] = [startRegistry(db), startRegistry(db)]
   one.register('mill', 'a', quick)
   two.register('mill', 'b', quick)
   await eventually(() => {
@@ -78,8 +65,8 @@ test('signs of life are no revisions and no rows in the feed, and change no vers
 test('the dead are removed by whoever notices; who lives comes back', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
-  const cutOff = start(createTestCouch({ url: proxy.url }).db(db.name))
-  const watcher = start(db)
+  const cutOff = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
+  const watcher = startRegistry(db)
   cutOff.register('mill', 'cut off', quick)
   watcher.register('mill', 'b', quick)
   await eventually(() => expect(idsIn(watcher)).toEqual(['b', 'cut off']))
@@ -96,7 +83,7 @@ test('a CouchDB that was away kills nobody', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)
-  const registries = [start(through), start(through), start(through)]
+  const registries = [startRegistry(through), startRegistry(through), startRegistry(through)]
   registries.forEach((registry, i) => registry.register('mill', `w${i}`, quick))
   await eventually(() => {
     for (const registry of registries) expect(idsIn(registry)).toHaveLength(3)
@@ -111,7 +98,7 @@ test('a CouchDB that was away kills nobody', async () => {
 
 test('a subscriber is called at once, once for each version, and not after its end; one that throws harms nobody', async () => {
   const db = await freshDb('workers')
-  const registry = start(db)
+  const registry = startRegistry(db)
   const throwing = vi.fn(() => {
     throw new Error('not me')
   })
@@ -140,7 +127,7 @@ test('any program may be a worker, whatever it writes of itself', async () => {
   await db.put({ _id: 'worker:mill:plain' })
   await db.put({ _id: 'worker:mill:%', type: 'worker', worker: 3, options: 'none', timeout_ms: -1 })
   await db.put({ _id: 'worker:mill:z', worker: 'z', timeout_ms: 1000, options: { stones: 2 } })
-  const registry = start(db)
+  const registry = startRegistry(db)
   registry.register('mill', 'a', quick)
   await eventually(() => expect(idsIn(registry)).toEqual(['%', 'a', 'plain', 'z']))
   expect(registry.members('mill')!.members[0]).toMatchObject({ options: {}, timeoutMs: 15_000 })
@@ -153,61 +140,9 @@ test('any program may be a worker, whatever it writes of itself', async () => {
   await eventually(() => expect(idsIn(registry)).not.toContain('z'))
 })
 
-test('the end of a registry takes out its workers, and so does the signal of one', async () => {
-  const db = await freshDb('workers')
-  const registry = start(db)
-  const leaving = new AbortController()
-  registry.register('mill', 'a', quick, leaving.signal)
-  registry.register('mill', 'b', quick)
-  await eventually(() => expect(idsIn(registry)).toEqual(['a', 'b']))
-  leaving.abort(new Error('done'))
-  await eventually(async () => expect(await db.withPrefix('worker:')).toHaveLength(1))
-  await registry.close()
-  expect(await db.withPrefix('worker:')).toEqual([])
-})
-
-test('the end of a registry waits for whom a signal has just taken out', async () => {
-  const db = await freshDb('workers')
-  const registry = start(db)
-  const leaving = new AbortController()
-  registry.register('mill', 'a', quick, leaving.signal)
-  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
-  leaving.abort(new Error('done'))
-  await registry.close()
-  expect(await db.withPrefix('worker:')).toEqual([])
-})
-
-test('who leaves while it is being written down is not there afterwards', async () => {
-  const db = await freshDb('workers')
-  const proxy = await startFaultyProxy()
-  const registry = start(createTestCouch({ url: proxy.url }).db(db.name))
-  registry.register('mill', 'who stays', quick)
-  await eventually(() => expect(idsIn(registry)).toEqual(['who stays']))
-  const writesIt = ({ method, path }: SeenRequest) => method === 'PUT' && path === `/${db.name}/worker%3Amill%3Aa`
-  proxy.next(delay(300), writesIt)
-  const ref = registry.register('mill', 'a', quick)
-  await eventually(() => expect(proxy.requests.some(writesIt)).toBe(true))
-  await registry.unregister(ref)
-  await sleep(400)
-  expect(await db.find('worker:mill:a')).toBeUndefined()
-})
-
-test('the end of a registry is not held up by a server that does not answer', async () => {
-  const db = await freshDb('workers')
-  const proxy = await startFaultyProxy()
-  const registry = start(createTestCouch({ url: proxy.url }).db(db.name))
-  const leaving = new AbortController()
-  registry.register('mill', 'a', quick, leaving.signal)
-  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
-  proxy.freeze(true)
-  await sleep(500) // a round is under way
-  leaving.abort(new Error('done'))
-  await registry.close()
-})
-
 test.each([300, 0, -1, NaN, Infinity])('a timeout of %d ms is written once, as it is meant', async (timeoutMs) => {
   const db = await freshDb('workers')
-  const registry = start(db)
+  const registry = startRegistry(db)
   registry.register('mill', 'a', { timeoutMs, grain: undefined as unknown as string })
   await eventually(() => expect(idsIn(registry)).toEqual(['a']))
   await sleep(1000)
@@ -216,50 +151,8 @@ test.each([300, 0, -1, NaN, Infinity])('a timeout of %d ms is written once, as i
   expect((await db.get('_local/worker:mill:a')).beat).toBeLessThan(10)
 })
 
-test('a signal that has aborted registers nobody and subscribes nobody', async () => {
-  const db = await freshDb('workers')
-  const registry = start(db)
-  const told = vi.fn()
-  const aborted = AbortSignal.abort()
-  await registry.unregister(registry.register('mill', 'a', quick, aborted))
-  registry.subscribe('mill', told, aborted)
-  registry.register('mill', 'b', quick)
-  await eventually(() => expect(idsIn(registry)).toEqual(['b']))
-  registry.register('mill', 'b', quick, aborted)
-  await eventually(async () => expect(await db.withPrefix('worker:')).toEqual([]))
-  expect(told).not.toHaveBeenCalled()
-})
-
-test('after its end a registry does nothing', async () => {
-  const db = await freshDb('workers')
-  const registry = start(db)
-  registry.register('mill', 'a', quick)
-  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
-  await registry.close()
-  const told = vi.fn()
-  const ref = registry.register('mill', 'late', quick)
-  registry.subscribe('mill', told)()
-  registry.subscribe('mill', told)
-  await sleep(500)
-  expect(await db.withPrefix('worker:')).toEqual([])
-  expect(await db.find('_local/worker:mill:late')).toBeUndefined()
-  expect(told).not.toHaveBeenCalled()
-  await registry.unregister(ref)
-})
-
-test('who leaves and comes back at once stays', async () => {
-  const db = await freshDb('workers')
-  const registry = start(db)
-  await registry.unregister(registry.register('mill', 'a', quick))
-  const ref = registry.register('mill', 'a', quick)
-  await sleep(2500) // the last words of the first are over
-  expect(idsIn(registry)).toEqual(['a'])
-  await registry.unregister(ref)
-  expect(await db.withPrefix('worker:')).toEqual([])
-})
-
 test('a subscriber that subscribes is told, and so is the new one, once of each version', async () => {
-  const registry = start(await freshDb('workers'))
+  const registry = startRegistry(await freshDb('workers'))
   const inner = vi.fn()
   const outer = vi.fn(() => {
     if (outer.mock.calls.length === 1) registry.subscribe('mill', ({ version }) => void inner(version))
@@ -273,19 +166,6 @@ test('a subscriber that subscribes is told, and so is the new one, once of each 
   expect(inner).toHaveBeenCalledTimes(2)
 })
 
-test('a signal that lives long keeps nothing of what has ended', async () => {
-  const registry = start(await freshDb('workers'))
-  const { signal } = new AbortController()
-  const listeners = () => getEventListeners(signal, 'abort').length
-  const refs = Array.from({ length: 5 }, () => registry.register('mill', 'a', quick, signal))
-  const end = registry.subscribe('mill', () => undefined, signal)
-  expect(listeners()).toBe(2)
-  end()
-  expect(listeners()).toBe(1)
-  await registry.unregister(refs[0]!)
-  expect(listeners()).toBe(0)
-})
-
 test('what only has the id of a worker is neither counted nor removed', async () => {
   const db = await freshDb('workers')
   const strays = [
@@ -296,7 +176,7 @@ test('what only has the id of a worker is neither counted nor removed', async ()
   ]
   for (const stray of strays) await db.put(stray)
   await db.put({ _id: 'worker:50%25:a%3Ab' })
-  const registry = start(db)
+  const registry = startRegistry(db)
   registry.register('mill', 'a', quick)
   await eventually(() => expect(idsIn(registry)).toEqual(['a']))
   await sleep(1500)
@@ -313,7 +193,7 @@ test('the dead are found over a slow line too, later', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
   await db.put({ _id: 'worker:mill:dead', timeout_ms: 1000 })
-  const registry = start(createTestCouch({ url: proxy.url }).db(db.name))
+  const registry = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
   proxy.plan(() => delay(250)) // a round is longer than half the timeout
   registry.register('mill', 'a', quick)
   await eventually(() => expect(idsIn(registry)).toEqual(['a', 'dead']))

@@ -1,16 +1,15 @@
 /** Engines that share the work of one database. */
-import pino from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../sidecar/core/clock.ts'
+import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { EngineOptions } from '../../sidecar/docstate/engine.ts'
-import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
+import type { Registry } from '../../sidecar/workers/registry.ts'
 import { createResponsible } from '../../sidecar/workers/responsible.ts'
 import { createSharing } from '../../sidecar/workers/sharing.ts'
 import { startRig, stateOf } from '../docstate/rig.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { startRegistry } from './registries.ts'
 
 interface Worker {
   readonly name: string
@@ -21,10 +20,8 @@ interface Worker {
 
 /** A worker with a handler for paid orders, registered with its timeout of a second. */
 async function startWorker(db: Database, name: string, options: Partial<EngineOptions> = {}): Promise<Worker> {
-  const log = pino({ level: 'silent' })
-  const registry = createRegistry({ database: db, clock: systemClock, random: Math.random, log })
+  const registry = startRegistry(db)
   const leaving = new AbortController()
-  onTestFinished(() => registry.close())
   registry.register('sidecar', name, { timeoutMs: 1000 }, leaving.signal)
   const sharing = createSharing({ registry, role: 'sidecar', self: name, serves: () => true, signal: leaving.signal })
   await sharing.known
@@ -129,9 +126,7 @@ test('the share of a worker that is cut off is taken by the others', async () =>
 
 test('documents of a worker that lives and does nothing are taken at the second look', async () => {
   const db = await freshDb('sharing')
-  const log = pino({ level: 'silent' })
-  const idler = createRegistry({ database: db, clock: systemClock, random: Math.random, log })
-  onTestFinished(() => idler.close())
+  const idler = startRegistry(db)
   idler.register('sidecar', 'a', { timeoutMs: 1000 })
   const worker = await startWorker(db, 'b', { sweepMs: 500 })
   await eventually(() => expect(worker.registry.members('sidecar')?.members).toHaveLength(2))

@@ -35,7 +35,7 @@ const DONE: Step = { kind: 'done' }
 const AGAIN: Step = { kind: 'again' }
 const AGAIN_MS = 1000
 /** What CouchDB says to a document that it will never take. */
-const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'exists', 'too_large', 'bad_request']
+const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_request']
 
 /**
  * Makes one document of the branches that replication has brought: first the merged document upon the branch that

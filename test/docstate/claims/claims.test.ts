@@ -1,4 +1,5 @@
 /** Claims under races and cuts that are too short or too long for the other tests. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createClaims } from '../../../sidecar/docstate/claims/claims.ts'
 import { Flight } from '../../../sidecar/docstate/flight.ts'
@@ -10,7 +11,6 @@ import { createManualClock } from '../../support/manual-clock.ts'
 import { createLatch, docstateIn, startRig, stateOf } from '../rig.ts'
 
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function setUp() {
   const db = await freshDb('claims')

@@ -1,4 +1,5 @@
 /** Claims that a cluster stored below its quorum, one case at a time; `cluster.test.ts` has them by the hundred. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -10,7 +11,6 @@ import { takingOut } from '../../../sidecar/docstate/claims/rivals.ts'
 import { docstateIn, startRig, stateOf } from '../rig.ts'
 
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const OURS = '8'.repeat(32)
 
 const answer = (rows: unknown) => ({

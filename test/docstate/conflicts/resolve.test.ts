@@ -1,4 +1,5 @@
 /** How branches are made one document: in two steps, with their attachments, and what stands in the way. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -12,7 +13,6 @@ import { startFaultyProxy, refuse, type SeenRequest } from '../../support/faulty
 import { expectSettled, invoice, paid, read, replicate } from './branches.ts'
 import { docstateIn, startRig } from '../rig.ts'
 
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const text = (data: string) => ({ content_type: 'text/plain', data: Buffer.from(data).toString('base64') })
 
 /** The sidecar's branch, and beside it a longer one of a device. */

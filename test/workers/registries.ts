@@ -1,0 +1,15 @@
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
+
+/** A registry that ends with the test. `write` gets its warnings, a line each. */
+export function startRegistry(database: Database, write: (line: string) => void = () => undefined): Registry {
+  const log = pino({ level: 'warn' }, { write })
+  const registry = createRegistry({ database, clock: systemClock, random: Math.random, log })
+  onTestFinished(() => registry.close())
+  return registry
+}
+
+export const idsIn = (registry: Registry, role = 'mill') => registry.members(role)?.members.map(({ id }) => id)

@@ -1,0 +1,117 @@
+/** How workers, subscriptions and registries end, and that nothing of them stays. */
+import { getEventListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { delay, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { idsIn, startRegistry } from './registries.ts'
+
+const quick = { timeoutMs: 1000 }
+
+test('the end of a registry takes out its workers, and so does the signal of one', async () => {
+  const db = await freshDb('workers')
+  const registry = startRegistry(db)
+  const leaving = new AbortController()
+  registry.register('mill', 'a', quick, leaving.signal)
+  registry.register('mill', 'b', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a', 'b']))
+  leaving.abort(new Error('done'))
+  await eventually(async () => expect(await db.withPrefix('worker:')).toHaveLength(1))
+  await registry.close()
+  expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('the end of a registry waits for whom a signal has just taken out', async () => {
+  const db = await freshDb('workers')
+  const registry = startRegistry(db)
+  const leaving = new AbortController()
+  registry.register('mill', 'a', quick, leaving.signal)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  leaving.abort(new Error('done'))
+  await registry.close()
+  expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('who leaves while it is being written down is not there afterwards', async () => {
+  const db = await freshDb('workers')
+  const proxy = await startFaultyProxy()
+  const registry = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
+  registry.register('mill', 'who stays', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['who stays']))
+  const writesIt = ({ method, path }: SeenRequest) => method === 'PUT' && path === `/${db.name}/worker%3Amill%3Aa`
+  proxy.next(delay(300), writesIt)
+  const ref = registry.register('mill', 'a', quick)
+  await eventually(() => expect(proxy.requests.some(writesIt)).toBe(true))
+  await registry.unregister(ref)
+  await sleep(400)
+  expect(await db.find('worker:mill:a')).toBeUndefined()
+})
+
+test('the end of a registry is not held up by a server that does not answer', async () => {
+  const db = await freshDb('workers')
+  const proxy = await startFaultyProxy()
+  const registry = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
+  const leaving = new AbortController()
+  registry.register('mill', 'a', quick, leaving.signal)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  proxy.freeze(true)
+  await sleep(500) // a round is under way
+  leaving.abort(new Error('done'))
+  await registry.close()
+})
+
+test('a signal that has aborted registers nobody and subscribes nobody', async () => {
+  const db = await freshDb('workers')
+  const registry = startRegistry(db)
+  const told = vi.fn()
+  const aborted = AbortSignal.abort()
+  await registry.unregister(registry.register('mill', 'a', quick, aborted))
+  registry.subscribe('mill', told, aborted)
+  registry.register('mill', 'b', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['b']))
+  registry.register('mill', 'b', quick, aborted)
+  await eventually(async () => expect(await db.withPrefix('worker:')).toEqual([]))
+  expect(told).not.toHaveBeenCalled()
+})
+
+test('after its end a registry does nothing', async () => {
+  const db = await freshDb('workers')
+  const registry = startRegistry(db)
+  registry.register('mill', 'a', quick)
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
+  await registry.close()
+  const told = vi.fn()
+  const ref = registry.register('mill', 'late', quick)
+  registry.subscribe('mill', told)()
+  registry.subscribe('mill', told)
+  await sleep(500)
+  expect(await db.withPrefix('worker:')).toEqual([])
+  expect(await db.find('_local/worker:mill:late')).toBeUndefined()
+  expect(told).not.toHaveBeenCalled()
+  await registry.unregister(ref)
+})
+
+test('who leaves and comes back at once stays', async () => {
+  const db = await freshDb('workers')
+  const registry = startRegistry(db)
+  await registry.unregister(registry.register('mill', 'a', quick))
+  const ref = registry.register('mill', 'a', quick)
+  await sleep(2500) // the last words of the first are over
+  expect(idsIn(registry)).toEqual(['a'])
+  await registry.unregister(ref)
+  expect(await db.withPrefix('worker:')).toEqual([])
+})
+
+test('a signal that lives long keeps nothing of what has ended', async () => {
+  const registry = startRegistry(await freshDb('workers'))
+  const { signal } = new AbortController()
+  const listeners = () => getEventListeners(signal, 'abort').length
+  const refs = Array.from({ length: 5 }, () => registry.register('mill', 'a', quick, signal))
+  const end = registry.subscribe('mill', () => undefined, signal)
+  expect(listeners()).toBe(2)
+  end()
+  expect(listeners()).toBe(1)
+  await registry.unregister(refs[0]!)
+  expect(listeners()).toBe(0)
+})
