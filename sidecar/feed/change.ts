@@ -1,5 +1,6 @@
-import { CouchError } from '../couch/errors.ts'
+import type { Database } from '../couch/database.ts'
 import type { Seq, StoredDoc } from '../couch/documents.ts'
+import { parseLine, type Source } from './source.ts'
 
 /** One row of a `_changes` feed read with its document. */
 export interface Change {
@@ -12,39 +13,15 @@ export interface Change {
   readonly bytes: number
 }
 
-export type Line =
-  | { readonly kind: 'change'; readonly change: Change }
-  /** The server closes the feed in good order; the place to go on from. */
-  | { readonly kind: 'last-seq'; readonly seq: Seq }
-  /** A heartbeat, or the newline that says "these are all for now". */
-  | { readonly kind: 'beat' }
-
-/** Reads one line of a continuous feed. Throws `CouchError` with code `garbled` for anything CouchDB does not say. */
-export function parseLine(request: string, line: string): Line {
-  if (line.trim() === '') return { kind: 'beat' }
-  const row = parseObject(request, line)
-  if (typeof row.id === 'string' && isSeq(row.seq)) {
-    const doc = row.doc as StoredDoc | null | undefined
-    return {
-      kind: 'change',
-      change: { seq: row.seq, id: row.id, deleted: row.deleted === true, doc: doc ?? undefined, bytes: line.length },
-    }
-  }
-  if (isSeq(row.last_seq)) return { kind: 'last-seq', seq: row.last_seq }
-  throw garbled(request, line)
-}
-
-function parseObject(request: string, line: string): Record<string, unknown> {
-  try {
-    const row: unknown = JSON.parse(line)
-    if (typeof row === 'object' && row !== null) return row as Record<string, unknown>
-  } catch (cause) {
-    throw garbled(request, line, cause)
-  }
-  throw garbled(request, line)
-}
-
-const isSeq = (value: unknown): value is Seq => typeof value === 'string' || typeof value === 'number'
-
-const garbled = (request: string, line: string, cause?: unknown) =>
-  new CouchError('garbled', { request, reason: `expected a row of changes, got ${line.slice(0, 80)}` }, { cause })
+/** The changes of a database, with its documents. */
+export const changesOf = (database: Database): Source<Change> => ({
+  name: `GET /${database.name}/_changes`,
+  life: async (signal) => String((await database.info({ signal })).instance_start_time),
+  open: (query, signal) => database.changes({ ...query, include_docs: true, conflicts: true }, signal),
+  parse: (request, line) =>
+    parseLine(request, line, ({ id, seq, deleted, doc }, bytes) =>
+      typeof id === 'string'
+        ? { seq, id, deleted: deleted === true, doc: (doc as StoredDoc | null | undefined) ?? undefined, bytes }
+        : undefined,
+    ),
+})

@@ -1,21 +1,24 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import type { Database } from '../couch/database.ts'
 import { SEQ_ZERO, seqText, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
-import { parseLine, type Change } from './change.ts'
 import { splitLines } from './lines.ts'
 import { QUIET, watchSilence } from './silence.ts'
+import type { Source } from './source.ts'
 
-/** Where a follower is: a sequence, and the life of the database it belongs to. */
+/** Where a follower is: a sequence, and the life of the source that it belongs to. */
 export interface Place {
   readonly seq: Seq
   /** `instance_start_time`; undefined if it was never known. */
   readonly life?: string | undefined
 }
 
-export type FeedEvent =
-  | { readonly kind: 'rows'; readonly rows: readonly Change[]; readonly life: string }
+interface Row {
+  readonly seq: Seq
+}
+
+export type FeedEvent<R extends Row> =
+  | { readonly kind: 'rows'; readonly rows: readonly R[]; readonly life: string }
   /** No more rows for now. */
   | { readonly kind: 'caught-up' }
   /** Everything will come again from the beginning. */
@@ -24,8 +27,8 @@ export type FeedEvent =
   /** The feed could not be read; it is tried again after the wait. */
   | { readonly kind: 'broken'; readonly error: CouchError; readonly retryInMs: number }
 
-export interface FollowOptions {
-  readonly database: Database
+export interface FollowOptions<R extends Row> {
+  readonly source: Source<R>
   /** The place to go on from. Default: the beginning. */
   readonly from?: Place | undefined
   readonly clock: Clock
@@ -45,22 +48,25 @@ const QUIET_MS = 500
 const BACKOFF = { baseMs: 250, capMs: 15_000 }
 
 /**
- * Follows one database for ever, or until the signal aborts (then it returns). At least once, in the server's order:
+ * Follows one source for ever, or until the signal aborts (then it returns). At least once, in the server's order:
  * rows may come again after a reconnection, all of them after a rewind, and none is left out. Never ends by itself
  * and never throws: whatever goes wrong is an event, and is tried again.
  *
  * Nothing is read ahead of the consumer but what the connection buffers, and at most `rowsAConnection`: a slow
  * consumer slows the server.
  */
-export async function* follow(options: FollowOptions, signal: AbortSignal): AsyncGenerator<FeedEvent> {
-  const { database, clock, random, slowlyMs = 30_000 } = options
+export async function* follow<R extends Row>(
+  options: FollowOptions<R>,
+  signal: AbortSignal,
+): AsyncGenerator<FeedEvent<R>> {
+  const { source, clock, random, slowlyMs = 30_000 } = options
   let place: Place = options.from ?? { seq: SEQ_ZERO }
   let failures = 0
 
   while (!signal.aborted) {
     let moved = false
     try {
-      const life = String((await database.info({ signal })).instance_start_time)
+      const life = await source.life(signal)
       if (place.life !== undefined && place.life !== life) {
         place = { seq: SEQ_ZERO, life }
         yield { kind: 'restarted', why: 'database-recreated' }
@@ -99,28 +105,30 @@ export async function* follow(options: FollowOptions, signal: AbortSignal): Asyn
   }
 }
 
-type ConnectionEvent =
+type ConnectionEvent<R> =
   | { readonly kind: 'connected' | 'caught-up' }
-  | { readonly kind: 'rows'; readonly rows: readonly Change[] }
+  | { readonly kind: 'rows'; readonly rows: readonly R[] }
   | { readonly kind: 'ended'; readonly seq: Seq }
 
 /** One connection's life. Closes its request when the consumer leaves, whatever the reason. */
-async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal): AsyncGenerator<ConnectionEvent> {
-  const { database, heartbeatMs = 10_000, rowsAConnection = 1000 } = options
-  const request = `GET /${database.name}/_changes`
+async function* connect<R extends Row>(
+  options: FollowOptions<R>,
+  since: Seq,
+  outer: AbortSignal,
+): AsyncGenerator<ConnectionEvent<R>> {
+  const { source, heartbeatMs = 10_000, rowsAConnection = 1000 } = options
+  const request = source.name
   const connection = new AbortController()
   const abort = () => connection.abort(outer.reason)
   outer.addEventListener('abort', abort, { once: true })
   try {
     const query = {
       feed: 'continuous',
-      include_docs: true,
-      conflicts: true,
       since: seqText(since),
       limit: rowsAConnection,
       heartbeat: heartbeatMs,
-    }
-    const bytes = open(() => database.changes(query, connection.signal)) // its silence counts from the request on
+    } as const
+    const bytes = open(() => source.open(query, connection.signal)) // its silence counts from the request on
     let connected = false
     let behind = true
     let count = 0
@@ -129,8 +137,8 @@ async function* connect(options: FollowOptions, since: Seq, outer: AbortSignal):
       if (lines === QUIET && !connected) continue
       if (!connected) yield { kind: 'connected' }
       connected = true
-      const parsed = lines === QUIET ? [] : lines.map((line) => parseLine(request, line))
-      const rows = parsed.flatMap((line) => (line.kind === 'change' ? [line.change] : []))
+      const parsed = lines === QUIET ? [] : lines.map((line) => source.parse(request, line))
+      const rows = parsed.flatMap((line) => (line.kind === 'row' ? [line.row] : []))
       if (rows.length > 0) {
         behind = true
         yield { kind: 'rows', rows }

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { seqFrom } from '../../sidecar/couch/documents.ts'
+import { changesOf, type Change } from '../../sidecar/feed/change.ts'
 import { follow, type FeedEvent, type FollowOptions } from '../../sidecar/feed/follow.ts'
 import { createTestCouch, deleteDb, freshDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -23,17 +24,17 @@ import {
 const isFeed = (request: SeenRequest) => request.path.includes('/_changes')
 
 /** A follower of a database behind a faulty proxy; everything it says is kept. */
-async function setUp(options: Partial<FollowOptions> = {}) {
+async function setUp(options: Partial<FollowOptions<Change>> = {}) {
   const db = await freshDb('feed')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   const stopping = new AbortController()
-  const events: FeedEvent[] = []
+  const events: FeedEvent<Change>[] = []
   const ids: string[] = []
   const run = async () => {
     const feed = follow(
       {
-        database: couch.db(db.name),
+        source: changesOf(couch.db(db.name)),
         clock: systemClock,
         random: () => 0.5,
         heartbeatMs: 200,
@@ -214,7 +215,7 @@ test('a stored place is gone on from', async () => {
   const stopping = new AbortController()
   const from = { seq: info.update_seq, life: String(info.instance_start_time) }
   const feed = follow(
-    { database: db, from, clock: systemClock, random: Math.random, heartbeatMs: 200 },
+    { source: changesOf(db), from, clock: systemClock, random: Math.random, heartbeatMs: 200 },
     stopping.signal,
   )
   for await (const event of feed) {
@@ -248,7 +249,7 @@ test('a slow consumer slows the server: rows are not read ahead', async () => {
   )
   const couch = createTestCouch({ url: proxy.url })
   const stopping = new AbortController()
-  const options = { database: couch.db(db.name), clock: systemClock, random: Math.random, heartbeatMs: 500 }
+  const options = { source: changesOf(couch.db(db.name)), clock: systemClock, random: Math.random, heartbeatMs: 500 }
   let read = 0
   for await (const event of follow(options, stopping.signal)) {
     if (event.kind !== 'rows') continue

@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
-import { parseLine } from '../../sidecar/feed/change.ts'
+import { changesOf } from '../../sidecar/feed/change.ts'
 import { splitLines } from '../../sidecar/feed/lines.ts'
+import { createTestCouch } from '../support/couchdb.ts'
+
+const { parse } = changesOf(createTestCouch().db('any'))
 
 async function linesOf(text: string, chunkBytes: number): Promise<string[]> {
   const bytes = Buffer.from(text)
@@ -24,19 +27,19 @@ test.each([1, 2, 3, 5, 1000])('lines are whole when chunks of %i bytes cut throu
 test('reads the lines that CouchDB writes', () => {
   const doc = { _id: 'a', _rev: '1-x' }
   const row = JSON.stringify({ seq: '3-g1', id: 'a', changes: [{ rev: '1-x' }], doc })
-  expect(parseLine('r', row)).toEqual({
-    kind: 'change',
-    change: { seq: '3-g1', id: 'a', deleted: false, doc, bytes: row.length },
+  expect(parse('r', row)).toEqual({
+    kind: 'row',
+    row: { seq: '3-g1', id: 'a', deleted: false, doc, bytes: row.length },
   })
-  expect(parseLine('r', '')).toEqual({ kind: 'beat' })
-  expect(parseLine('r', '{"last_seq":"9-g1","pending":0}')).toEqual({ kind: 'last-seq', seq: '9-g1' })
+  expect(parse('r', '')).toEqual({ kind: 'beat' })
+  expect(parse('r', '{"last_seq":"9-g1","pending":0}')).toEqual({ kind: 'last-seq', seq: '9-g1' })
 })
 
 test.each(['<html>', '{"error":"timeout"}', '[1]', 'null', '{"seq":"1", "id"', '42'])(
   'refuses %s as garbled',
   (line) => {
     try {
-      parseLine('r', line)
+      parse('r', line)
       expect.unreachable()
     } catch (thrown) {
       expect(isCouchError(thrown, 'garbled')).toBe(true)

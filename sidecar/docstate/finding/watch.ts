@@ -4,7 +4,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
 import { patiently } from '../../couch/patiently.ts'
-import type { Change } from '../../feed/change.ts'
+import { changesOf, type Change } from '../../feed/change.ts'
 import { follow, type FeedEvent } from '../../feed/follow.ts'
 import type { PlaceStore } from '../../feed/place-store.ts'
 import { Progress } from '../../feed/progress.ts'
@@ -67,7 +67,13 @@ export class Watch {
   async run(signal: AbortSignal): Promise<void> {
     const { database, clock, random, places, heartbeatMs } = this.#options
     const from = await patiently(() => places.load(signal), { clock, random, signal })
-    const options = { database, from, clock, random, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }
+    const options = {
+      source: changesOf(database),
+      from,
+      clock,
+      random,
+      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+    }
     const saving = this.#saveNowAndThen(signal)
     for await (const event of follow(options, signal)) await this.#take(event, signal)
     await saving
@@ -93,7 +99,7 @@ export class Watch {
     }
   }
 
-  async #take(event: FeedEvent, signal: AbortSignal): Promise<void> {
+  async #take(event: FeedEvent<Change>, signal: AbortSignal): Promise<void> {
     const { log } = this.#options
     switch (event.kind) {
       case 'rows':

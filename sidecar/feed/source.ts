@@ -1,0 +1,61 @@
+import { CouchError } from '../couch/errors.ts'
+import type { Seq } from '../couch/documents.ts'
+
+/** Something of CouchDB's that can be followed for ever, line by line. */
+export interface Source<Row extends { readonly seq: Seq }> {
+  /** The request, for messages. */
+  readonly name: string
+  /** Changes when it begins a new life, in which places of the old one mean nothing. Throws `CouchError`. */
+  readonly life: (signal: AbortSignal) => Promise<string>
+  /** The bytes of its continuous feed. */
+  readonly open: (query: SourceQuery, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+  /** Throws `CouchError` with code `garbled` for a line that CouchDB does not write. */
+  readonly parse: (request: string, line: string) => Line<Row>
+}
+
+export type SourceQuery = {
+  readonly feed: 'continuous'
+  readonly since: string
+  readonly limit: number
+  /** Milliseconds. */
+  readonly heartbeat: number
+}
+
+export type Line<Row> =
+  | { readonly kind: 'row'; readonly row: Row }
+  /** The server closes the feed in good order; the place to go on from. */
+  | { readonly kind: 'last-seq'; readonly seq: Seq }
+  /** A heartbeat, or the newline that says "these are all for now". */
+  | { readonly kind: 'beat' }
+
+/**
+ * Reads one line of a continuous feed. `rowFrom` makes a row of what the line holds and of its length, or undefined
+ * where it is none. Throws `CouchError` with code `garbled` for anything else.
+ */
+export function parseLine<Row>(
+  request: string,
+  line: string,
+  rowFrom: (fields: Record<string, unknown> & { readonly seq: Seq }, bytes: number) => Row | undefined,
+): Line<Row> {
+  if (line.trim() === '') return { kind: 'beat' }
+  const fields = parseObject(request, line)
+  const row = isSeq(fields.seq) ? rowFrom({ ...fields, seq: fields.seq }, line.length) : undefined
+  if (row) return { kind: 'row', row }
+  if (isSeq(fields.last_seq)) return { kind: 'last-seq', seq: fields.last_seq }
+  throw garbled(request, line)
+}
+
+function parseObject(request: string, line: string): Record<string, unknown> {
+  try {
+    const row: unknown = JSON.parse(line)
+    if (typeof row === 'object' && row !== null) return row as Record<string, unknown>
+  } catch (cause) {
+    throw garbled(request, line, cause)
+  }
+  throw garbled(request, line)
+}
+
+const isSeq = (value: unknown): value is Seq => typeof value === 'string' || typeof value === 'number'
+
+const garbled = (request: string, line: string, cause?: unknown) =>
+  new CouchError('garbled', { request, reason: `expected a row of changes, got ${line.slice(0, 80)}` }, { cause })
