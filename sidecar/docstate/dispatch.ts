@@ -8,11 +8,14 @@ import { Flights, type Landing } from './flights.ts'
 import type { Fly } from './fly.ts'
 import type { Lane, LaneOf } from './finding/lanes.ts'
 import { LeaseWatch } from './claims/lease-watch.ts'
+import { Recent } from './recent.ts'
 
 export interface DispatchOptions {
   readonly assess: Assess
   /** Whether this worker is the one to take a document. */
   readonly isOurs: (doc: StoredDoc) => boolean
+  /** Whether documents come by without being read. */
+  readonly areUnread: () => boolean
   readonly laneOf: LaneOf
   /** What becomes of an entry whose worker was lost. */
   readonly recover: { readonly fly: Fly; readonly share: Share }
@@ -43,6 +46,7 @@ export class Dispatch {
   inVain = 0
   readonly #options: DispatchOptions
   readonly #leases: LeaseWatch
+  readonly #recent = new Recent()
 
   constructor(options: DispatchOptions) {
     const { log, clock } = options
@@ -96,6 +100,11 @@ export class Dispatch {
     return undefined
   }
 
+  /** A revision came by without its document. True if it need not be read, or is by whoever has the document in flight. */
+  passUnread(id: string, rev: string): boolean {
+    return this.flights.noteUnread(id, rev) || this.#recent.take(id, rev)
+  }
+
   /** A document that asks for nothing, or not any more, or is gone. */
   pass(id: string, rev?: string): void {
     if (rev !== undefined) this.flights.outdate(id, rev)
@@ -103,12 +112,15 @@ export class Dispatch {
     this.#options.due.forget(id)
   }
 
-  #landed({ departure, flight, end, newer, branched }: Landing): void {
+  #landed({ departure, flight, end, newer, unread }: Landing): void {
     const { due, clock } = this.#options
     if (end === 'not-ours') this.inVain += 1
-    const hadBranches = branched || flight.doc._conflicts !== undefined
+    const asks = this.#options.assess(flight.doc, clock.now()).kind !== 'ignore'
+    if (end === 'settled' && !asks && this.#options.areUnread()) this.#recent.add(flight.doc)
+    const hadBranches = flight.branched || flight.doc._conflicts !== undefined
     const changed = newer !== undefined && (hadBranches || newer !== flight.doc._rev)
-    if (changed || end === 'look-again') due.add(flight.id)
+    const toRead = unread && (flight.outdated || (asks && flight.seen === flight.doc._rev))
+    if (changed || toRead || end === 'look-again') due.add(flight.id)
     else if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(flight.doc, departure.bytes)
   }

@@ -11,6 +11,7 @@ import { createPlaceStore } from '../feed/place-store.ts'
 import type { Registry } from '../workers/registry.ts'
 import { everything, type Part } from '../workers/sharing.ts'
 import { createAssess, IN_CONFLICT, type DispatchTable } from './assess.ts'
+import { Arrivals } from './finding/arrivals.ts'
 import { Backlog } from './finding/backlog.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
@@ -113,6 +114,7 @@ export function createEngine(options: EngineOptions): Engine {
   const due = new DueQueue(clock, sweepMs * 2)
   const dispatch = new Dispatch({
     ...{ assess, laneOf, due, clock, log },
+    areUnread: () => part.hasEquals(),
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
     recover: { fly: createRecover({ store, laneOf, clock, log }), share: memory.share() },
@@ -137,9 +139,8 @@ export function createEngine(options: EngineOptions): Engine {
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,
-    assess,
-    dispatch,
-    backlog,
+    part,
+    arrivals: new Arrivals({ database, part, assess, dispatch, backlog, clock, random }),
     places,
     clock,
     random,

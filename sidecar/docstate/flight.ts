@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createExclusive, type Exclusive } from '../core/exclusive.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
+import { compareRevs } from '../couch/revs.ts'
 import type { Docstate, Registration } from './types.ts'
 
 /**
@@ -24,8 +25,10 @@ export class Flight {
   done: readonly string[]
   /** The handler has saved the document in another state by itself. */
   left = false
-  /** Another revision, or a branch, came by: the document that we have is not the one to begin with. */
-  outdated = false
+  /** It has branches. */
+  branched = false
+  /** The highest revision that came by, and was not told to be ours. It may be, if it came before our answer. */
+  seen: string | undefined
   #exclusive: Exclusive | undefined
   #stopped: Error | undefined
   #ended: Error | undefined
@@ -43,6 +46,15 @@ export class Flight {
 
   get id(): string {
     return this.doc._id
+  }
+
+  /** A later revision than ours, or a branch, came by: the document that we have is not the one to begin with. */
+  get outdated(): boolean {
+    return this.branched || (this.seen !== undefined && compareRevs(this.seen, this.doc._rev) > 0)
+  }
+
+  saw(rev: string): void {
+    if (this.seen === undefined || compareRevs(rev, this.seen) > 0) this.seen = rev
   }
 
   /** One write on the document at a time: a renewal, the handler's own save, the last save. */

@@ -5,7 +5,6 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { Flight } from './flight.ts'
 import type { Fly, FlightEnd } from './fly.ts'
-import { compareRevs } from './claims/rivals.ts'
 import type { Registration } from './types.ts'
 
 /** A document to be taken all the way. */
@@ -27,15 +26,15 @@ export interface Landing {
   readonly end: FlightEnd
   /** The last revision that came by meanwhile and was not a claim of this flight. */
   readonly newer: string | undefined
-  /** It has branches. */
-  readonly branched: boolean
+  /** A revision of it came by that nobody has read: there may be branches. */
+  readonly unread: boolean
 }
 
 interface InFlight {
   readonly departure: Departure
   readonly flight: Flight
   newer: string | undefined
-  branched: boolean
+  unread: boolean
   readonly settled: (() => void)[]
 }
 
@@ -73,19 +72,27 @@ export class Flights {
     const already = this.#byId.get(doc._id)
     if (!already) return false
     const { flight } = already
-    if (doc._conflicts) already.branched = true
-    if (already.branched || docstateOf(doc)?.claim?.token !== flight.token) {
+    if (doc._conflicts) flight.branched = true
+    if (flight.branched || docstateOf(doc)?.claim?.token !== flight.token) {
       already.newer = doc._rev
-      flight.outdated ||= already.branched || compareRevs(doc._rev, flight.doc._rev) > 0
+      flight.saw(doc._rev)
     }
     already.settled.push(settled)
     return true
   }
 
-  /** This revision came by: a flight that has not begun need not any more, if it is newer. */
+  /** If this document is in flight: this revision of it came by, which asks for nothing. */
   outdate(id: string, rev: string): void {
-    const flight = this.#byId.get(id)?.flight
-    if (flight && compareRevs(rev, flight.doc._rev) > 0) flight.outdated = true
+    this.#byId.get(id)?.flight.saw(rev)
+  }
+
+  /** If this document is in flight: this revision of it came by, and nobody has read it. */
+  noteUnread(id: string, rev: string): boolean {
+    const already = this.#byId.get(id)
+    if (!already) return false
+    already.flight.saw(rev)
+    already.unread = true
+    return true
   }
 
   /** Sends it on its way, if there is memory for it. `join` it first. */
@@ -94,7 +101,7 @@ export class Flights {
     const cost = bytes + OVERHEAD_BYTES
     if (!share.tryEnter(cost)) return false
     const flight = new Flight(registration, doc, `${this.#process}/${++this.#count}`)
-    const entry: InFlight = { departure, flight, newer: undefined, branched: false, settled: [settled] }
+    const entry: InFlight = { departure, flight, newer: undefined, unread: false, settled: [settled] }
     this.#byId.set(doc._id, entry)
     void fly(flight)
       .catch((thrown: unknown) => this.#crashed(flight, thrown))
@@ -118,11 +125,11 @@ export class Flights {
     return flight.stopped ? 'given-up' : 'not-taken'
   }
 
-  #land({ departure, flight, newer, branched, settled }: InFlight, end: FlightEnd, cost: number): void {
+  #land({ departure, flight, newer, unread, settled }: InFlight, end: FlightEnd, cost: number): void {
     this.#byId.delete(flight.id)
     departure.share.leave(cost)
     if (end !== 'given-up') for (const settle of settled) settle()
-    this.#options.onLanded({ departure, flight, end, newer, branched })
+    this.#options.onLanded({ departure, flight, end, newer, unread })
     if (this.#byId.size === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }

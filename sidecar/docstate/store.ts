@@ -9,7 +9,8 @@ import type { Writer } from '../couch/writer.ts'
 import { docstateOf } from './assess.ts'
 import { rebase } from './documents.ts'
 import type { Flight } from './flight.ts'
-import { compareRevs, docOf, holdsClaim } from './claims/rivals.ts'
+import { compareRevs } from '../couch/revs.ts'
+import { docOf, holdsClaim } from './claims/rivals.ts'
 import { createTidy } from './claims/tidy.ts'
 
 /** What became of a write on a flight's document, once that is known. */

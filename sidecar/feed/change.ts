@@ -6,22 +6,25 @@ import { parseLine, type Source } from './source.ts'
 export interface Change {
   readonly seq: Seq
   readonly id: string
+  /** The winning revision. */
+  readonly rev: string
   readonly deleted: boolean
-  /** The winning revision's document; absent if the server could not give it. */
+  /** The winning revision's document; absent if it was not asked for, or the server could not give it. */
   readonly doc: StoredDoc | undefined
   /** Length of the row as text: what it costs to keep. */
   readonly bytes: number
 }
 
-/** The changes of a database, with its documents. */
-export const changesOf = (database: Database): Source<Change> => ({
+/** The changes of a database, with its documents unless `withDocs` says otherwise when a connection is opened. */
+export const changesOf = (database: Database, withDocs: () => boolean = () => true): Source<Change> => ({
   name: `GET /${database.name}/_changes`,
   life: async (signal) => String((await database.info({ signal })).instance_start_time),
-  open: (query, signal) => database.changes({ ...query, include_docs: true, conflicts: true }, signal),
+  open: (query, signal) =>
+    database.changes({ ...query, ...(withDocs() && { include_docs: true, conflicts: true }) }, signal),
   parse: (request, line) =>
-    parseLine(request, line, ({ id, seq, deleted, doc }, bytes) =>
-      typeof id === 'string'
-        ? { seq, id, deleted: deleted === true, doc: (doc as StoredDoc | null | undefined) ?? undefined, bytes }
-        : undefined,
-    ),
+    parseLine(request, line, ({ id, seq, deleted, changes, doc }, bytes) => {
+      const rev = (changes as readonly { readonly rev?: unknown }[] | undefined)?.[0]?.rev
+      if (typeof id !== 'string' || typeof rev !== 'string') return undefined
+      return { seq, id, rev, deleted: deleted === true, doc: (doc as StoredDoc | null | undefined) ?? undefined, bytes }
+    }),
 })

@@ -12,12 +12,21 @@ export interface Place {
 export interface Part {
   /** Whether this worker is the one to take a document. Advice: nothing breaks if all think so, or nobody does. */
   isOurs(place: Place, docId: string): boolean
+  /** The same, without knowing the place; undefined where it matters, since the workers are not all alike. */
+  isOursAnywhere(docId: string): boolean | undefined
+  /** Whether others are there who do the same as this worker. */
+  hasEquals(): boolean
   /** Calls when it may have changed, until the signal. */
   onChange(listener: () => void, signal: AbortSignal): void
 }
 
 /** Of the only worker. */
-export const everything: Part = { isOurs: () => true, onChange: () => undefined }
+export const everything: Part = {
+  isOurs: () => true,
+  isOursAnywhere: () => true,
+  hasEquals: () => false,
+  onChange: () => undefined,
+}
 
 export interface SharingOptions {
   readonly registry: Registry
@@ -40,10 +49,14 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
   const listeners = new Set<() => void>()
   const responsible = new Map<string, (docId: string) => string | undefined>()
   let others: readonly Member[] = []
+  /** Of all, where all say the same of themselves. */
+  let ofAll: ((docId: string) => string | undefined) | undefined
 
   const update = (members: readonly Member[]) => {
     others = members.filter(({ id }) => id !== self)
     responsible.clear()
+    const areAlike = members.length > 1 && new Set(members.map(({ options }) => JSON.stringify(options))).size === 1
+    ofAll = areAlike ? createResponsible([self, ...others.map(({ id }) => id)]) : undefined
     for (const listener of listeners) listener()
   }
   const known = new Promise<void>((resolve) => {
@@ -70,6 +83,8 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
   return {
     known,
     of: (database) => ({
+      hasEquals: () => ofAll !== undefined,
+      isOursAnywhere: (docId) => (others.length === 0 ? true : ofAll && ofAll(docId) === self),
       isOurs: (place, docId) => others.length === 0 || responsibleFor(database, place)(docId) === self,
       onChange(listener, signal) {
         if (signal.aborted) return

@@ -1,3 +1,4 @@
+import { compareRevs } from '../../couch/revs.ts'
 import { createHash } from 'node:crypto'
 import type { Doc, Leaf, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../assess.ts'
@@ -14,12 +15,6 @@ export const holdsClaim = (flight: Flight, doc: Doc): boolean => docstateOf(doc)
 export function docOf(leaf: Leaf): StoredDoc {
   const { _revisions, ...doc } = leaf
   return doc
-}
-
-/** As CouchDB orders leaves that are not deleted: it shows the last. */
-export function compareRevs(a: string, b: string): number {
-  const generations = parseInt(a) - parseInt(b)
-  return generations !== 0 ? generations : a < b ? -1 : a > b ? 1 : 0
 }
 
 /** True if the leaf came of this revision. */

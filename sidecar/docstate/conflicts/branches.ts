@@ -2,7 +2,7 @@ import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../assess.ts'
 import { withDocstate } from '../documents.ts'
-import { compareRevs } from '../claims/rivals.ts'
+import { compareRevs } from '../../couch/revs.ts'
 import type { Docstate } from '../types.ts'
 
 /** The revisions of a document that stand beside each other, with the common beginning of any two. */

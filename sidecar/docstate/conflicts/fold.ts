@@ -8,7 +8,7 @@ import { chooseDocstate } from './choose-docstate.ts'
 import { withDocstate } from '../documents.ts'
 import { compareTransitions, mergeFields, type Conflict, type Resolver } from './merge.ts'
 import { mergeAttachments, sameAttachments } from './merge-attachments.ts'
-import { compareRevs } from '../claims/rivals.ts'
+import { compareRevs } from '../../couch/revs.ts'
 import type { Docstate } from '../types.ts'
 
 /** One of the revisions that stand beside the one which CouchDB shows. */

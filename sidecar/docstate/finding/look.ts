@@ -1,12 +1,7 @@
 import type { Database } from '../../couch/database.ts'
 import type { Dispatch } from '../dispatch.ts'
 import type { Lane } from './lanes.ts'
-
-/** Documents are read before they enter the memory they may take, so those of one request are few: of this size. */
-const BYTES = 1024 * 1024
-const MOST = 50
-/** Before their size is known: a few of the largest that CouchDB takes are no more than it can be. */
-const FIRST = 5
+import { readInParts } from './read.ts'
 
 /**
  * Reads documents by their ids and offers them to the dispatch, a few at a time. `onFull` is called with a lane that
@@ -24,18 +19,13 @@ export const createLook =
   (database: Database, dispatch: Dispatch): Look =>
   async (ids, onFull, signal, anyway) => {
     const wanted = ids.filter((id) => !dispatch.flights.has(id))
-    let together = FIRST
-    for (let start = 0; start < wanted.length;) {
-      const docs = await database.getMany(wanted.slice(start, start + together), { signal })
-      let bytes = 1
-      for (const doc of docs) {
-        const length = JSON.stringify(doc).length
-        bytes += length
-        const full = dispatch.offer(doc, length, () => undefined, anyway)
-        if (full && !onFull(full)) return wanted.slice(start)
+    let left = wanted
+    for await (const { ids: some, docs } of readInParts((some) => database.getMany(some, { signal }), wanted)) {
+      for (const { doc, bytes } of docs) {
+        const full = dispatch.offer(doc, bytes, () => undefined, anyway)
+        if (full && !onFull(full)) return left
       }
-      start += together
-      together = Math.max(1, Math.min(MOST, Math.floor((BYTES * docs.length) / bytes)))
+      left = left.slice(some.length)
     }
     return []
   }

@@ -8,15 +8,13 @@ import { changesOf, type Change } from '../../feed/change.ts'
 import { follow, type FeedEvent } from '../../feed/follow.ts'
 import type { PlaceStore } from '../../feed/place-store.ts'
 import { Progress } from '../../feed/progress.ts'
-import type { Assess } from '../assess.ts'
-import type { Backlog } from './backlog.ts'
-import type { Dispatch } from '../dispatch.ts'
+import type { Part } from '../../workers/sharing.ts'
+import type { Arrivals } from './arrivals.ts'
 
 export interface WatchOptions {
   readonly database: Database
-  readonly assess: Assess
-  readonly dispatch: Dispatch
-  readonly backlog: Backlog
+  readonly part: Part
+  readonly arrivals: Arrivals
   readonly places: PlaceStore
   readonly clock: Clock
   readonly random: Random
@@ -65,10 +63,10 @@ export class Watch {
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { database, clock, random, places, heartbeatMs } = this.#options
+    const { database, part, clock, random, places, heartbeatMs } = this.#options
     const from = await patiently(() => places.load(signal), { clock, random, signal })
     const options = {
-      source: changesOf(database),
+      source: changesOf(database, () => !part.hasEquals()),
       from,
       clock,
       random,
@@ -104,8 +102,7 @@ export class Watch {
     switch (event.kind) {
       case 'rows':
         this.#life = event.life
-        for (const row of event.rows) await this.#row(row, signal)
-        return
+        return this.#options.arrivals.take(event.rows, this.#progress, signal)
       case 'caught-up':
         return this.#sayCaughtUp()
       case 'restarted':
@@ -129,17 +126,5 @@ export class Watch {
         )
       }
     }
-  }
-
-  async #row({ seq, id, doc, deleted, bytes }: Change, signal: AbortSignal): Promise<void> {
-    const { assess, dispatch, backlog, clock } = this.#options
-    if (!doc || deleted || assess(doc, clock.now()).kind === 'ignore') {
-      dispatch.pass(id, doc?._rev)
-      return this.#progress.skip(seq)
-    }
-    const settled = this.#progress.begin(seq)
-    let full = dispatch.offer(doc, bytes, settled)
-    while (full && (await backlog.hold(full, signal))) full = dispatch.offer(doc, bytes, settled)
-    if (full) settled()
   }
 }

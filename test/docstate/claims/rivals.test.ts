@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { compareRevs, judgeClaim, judgeOutcome, takingOut } from '../../../sidecar/docstate/claims/rivals.ts'
+import { compareRevs } from '../../../sidecar/couch/revs.ts'
+import { judgeClaim, judgeOutcome, takingOut } from '../../../sidecar/docstate/claims/rivals.ts'
 
 /** The leaf at the end of this way, the last revision first, a letter for each. */
 const leaf = (way: string, fields: object = {}) => ({

@@ -4,6 +4,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
+import { everything } from '../../../sidecar/workers/sharing.ts'
 import { IN_CONFLICT } from '../../../sidecar/docstate/assess.ts'
 import { MOST_BYTES } from '../../../sidecar/docstate/conflicts/carry.ts'
 import type { Resolver } from '../../../sidecar/docstate/conflicts/merge.ts'
@@ -161,8 +162,8 @@ test('where deletions are refused the merge is written once, told once, and not 
 test('a conflict is resolved by the worker that is responsible for it, and by another at its second look', async () => {
   const db = await inConflict()
   const partOf = (responsible: boolean) => ({
+    ...everything,
     isOurs: ({ state }: { state: string }) => state !== IN_CONFLICT || responsible,
-    onChange: () => undefined,
   })
   const other = await startRig(db, invoice([]), { worker: 'other', part: partOf(false) })
   await sleep(700)
