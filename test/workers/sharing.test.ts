@@ -8,7 +8,7 @@ import { createSharing } from '../../sidecar/workers/sharing.ts'
 import { startRig, stateOf } from '../docstate/rig.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { startRegistry } from './registries.ts'
 
 interface Worker {
@@ -57,6 +57,9 @@ async function seeEachOther(workers: readonly Worker[]): Promise<void> {
   })
 }
 
+/** No claim is renewed, and nothing is looked at again. */
+const quiet = { leaseMs: 30_000, sweepMs: 60_000 }
+
 const idsOf = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `o${from + i}`)
 
 async function writeOrders(db: Database, ids: readonly string[]): Promise<void> {
@@ -74,11 +77,10 @@ const expectInvoiced = (db: Database, count: number, within = 10_000) =>
 
 test('each document is taken by the one worker that all hold responsible, and nobody reaches for it in vain', async () => {
   const db = await freshDb('sharing')
-  const options = { leaseMs: 30_000 } // no claim is renewed
   const workers = [
-    await startWorker(db, 'a', options),
-    await startWorker(db, 'b', options),
-    await startWorker(db, 'c', options),
+    await startWorker(db, 'a', quiet),
+    await startWorker(db, 'b', quiet),
+    await startWorker(db, 'c', quiet),
   ]
   await seeEachOther(workers)
   const ids = idsOf(0, 300)
@@ -169,3 +171,41 @@ function createSharingOf({ registry, name }: Worker, db: Database) {
   const signal = new AbortController().signal
   return createSharing({ registry, role: 'sidecar', self: name, serves: () => true, signal }).of(db.name)
 }
+
+test('who is alone reads documents with the feed; of several each reads those of its own part, once', async () => {
+  const db = await freshDb('sharing')
+  const proxy = await startFaultyProxy()
+  const through = createTestCouch({ url: proxy.url }).db(db.name)
+  const isFeed = ({ path }: SeenRequest) => path.endsWith('/_changes')
+  const feeds = () => proxy.requests.filter(isFeed)
+  const alone = await startWorker(through, 'a')
+  await eventually(() => expect(feeds().at(-1)?.query.get('include_docs')).toBe('true'))
+  await alone.stop()
+
+  const workers = [await startWorker(db, 'b', quiet), await startWorker(through, 'c', quiet)]
+  await seeEachOther(workers)
+  proxy.dropConnections() // the next one is opened by what is known now
+  await eventually(() => expect(feeds().at(-1)?.query.get('include_docs')).toBeNull())
+  const before = proxy.requests.length
+  await writeOrders(db, idsOf(0, 200))
+  await expectInvoiced(db, 200)
+  const [, second] = workers
+  const read = proxy.requests
+    .slice(before)
+    .filter(({ path, method }) => method === 'POST' && path.endsWith('/_all_docs'))
+    .flatMap(({ body }) => (JSON.parse(body) as { keys: string[] }).keys)
+  expect(read.sort()).toEqual(second!.handled.sort())
+  expect(second!.handled.length).toBeGreaterThan(40)
+})
+
+test('workers that are not alike read documents with the feed, and each takes what it has a handler for', async () => {
+  const db = await freshDb('sharing')
+  const { registry } = await startWorker(db, 'a')
+  const other = await startWorker(db, 'b')
+  registry.register('sidecar', 'a', { timeoutMs: 1000, does: 'something else' })
+  await eventually(() =>
+    expect(other.registry.members('sidecar')?.members[0]?.options).toEqual({ does: 'something else' }),
+  )
+  await writeOrders(db, idsOf(0, 50))
+  await expectInvoiced(db, 50)
+})
