@@ -102,7 +102,7 @@ export class Dispatch {
 
   /** A revision came by without its document. True if it need not be read, or is by whoever has the document in flight. */
   passUnread(id: string, rev: string): boolean {
-    return this.flights.noteUnread(id, rev) || this.#recent.take(id, rev)
+    return this.flights.noteUnread(id, rev) || this.#recent.covers(id, rev)
   }
 
   /** A document that asks for nothing, or not any more, or is gone. */

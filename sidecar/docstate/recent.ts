@@ -1,4 +1,5 @@
 import type { StoredDoc } from '../couch/documents.ts'
+import { compareRevs } from '../couch/revs.ts'
 
 const MOST = 10_000
 
@@ -12,8 +13,12 @@ export class Recent {
     if (this.#revs.size > MOST) this.#revs.delete(this.#revs.keys().next().value!)
   }
 
-  /** Whether this is the revision; then it is forgotten: it comes by once. */
-  take(id: string, rev: string): boolean {
-    return this.#revs.get(id) === rev && this.#revs.delete(id)
+  /** Whether this revision, or a later one, is known. The last one is forgotten then: nothing older comes after it. */
+  covers(id: string, rev: string): boolean {
+    const known = this.#revs.get(id)
+    if (known === undefined) return false
+    const order = compareRevs(rev, known)
+    if (order >= 0) this.#revs.delete(id)
+    return order <= 0
   }
 }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
+import type { Database } from '../../sidecar/couch/database.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { changesOf } from '../../sidecar/feed/change.ts'
 import { splitLines } from '../../sidecar/feed/lines.ts'
-import { createTestCouch } from '../support/couchdb.ts'
 
-const { parse } = changesOf(createTestCouch().db('any'))
+const { parse } = changesOf({ name: 'any' } as Database)
 
 async function linesOf(text: string, chunkBytes: number): Promise<string[]> {
   const bytes = Buffer.from(text)
