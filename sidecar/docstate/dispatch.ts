@@ -14,8 +14,6 @@ export interface DispatchOptions {
   readonly assess: Assess
   /** Whether this worker is the one to take a document. */
   readonly isOurs: (doc: StoredDoc) => boolean
-  /** Whether documents come by without being read. */
-  readonly areUnread: () => boolean
   readonly laneOf: LaneOf
   /** What becomes of an entry whose worker was lost. */
   readonly recover: { readonly fly: Fly; readonly share: Share }
@@ -102,7 +100,22 @@ export class Dispatch {
 
   /** A revision came by without its document. True if it need not be read, or is by whoever has the document in flight. */
   passUnread(id: string, rev: string): boolean {
-    return this.flights.noteUnread(id, rev) || this.#recent.covers(id, rev)
+    return this.flights.noteUnread(id, rev) || this.isPast(id, rev)
+  }
+
+  /** Whether a revision that comes by is older than what we saved. */
+  isPast(id: string, rev: string): boolean {
+    return this.#recent.covers(id, rev)
+  }
+
+  /** The database was made again. */
+  forgetPast(): void {
+    this.#recent.clear()
+  }
+
+  /** What was read may be older than what has become of the document. */
+  lookAgain(id: string): void {
+    this.#options.due.add(id)
   }
 
   /** A document that asks for nothing, or not any more, or is gone. */
@@ -116,7 +129,7 @@ export class Dispatch {
     const { due, clock } = this.#options
     if (end === 'not-ours') this.inVain += 1
     const asks = this.#options.assess(flight.doc, clock.now()).kind !== 'ignore'
-    if (end === 'settled' && !asks && this.#options.areUnread()) this.#recent.add(flight.doc)
+    if (end === 'settled') this.#recent.add(flight.doc, asks)
     const hadBranches = flight.branched || flight.doc._conflicts !== undefined
     const changed = newer !== undefined && (hadBranches || newer !== flight.doc._rev)
     const toRead = unread && (flight.outdated || (asks && flight.seen === flight.doc._rev))

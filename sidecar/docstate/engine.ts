@@ -114,7 +114,6 @@ export function createEngine(options: EngineOptions): Engine {
   const due = new DueQueue(clock, sweepMs * 2)
   const dispatch = new Dispatch({
     ...{ assess, laneOf, due, clock, log },
-    areUnread: () => part.hasEquals(),
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
     recover: { fly: createRecover({ store, laneOf, clock, log }), share: memory.share() },
@@ -145,7 +144,10 @@ export function createEngine(options: EngineOptions): Engine {
     clock,
     random,
     log,
-    onRecreated: prepare,
+    onRecreated: (signal) => {
+      dispatch.forgetPast()
+      return prepare(signal)
+    },
     ...(heartbeatMs && { heartbeatMs }),
   })
   const rounds = createRounds({

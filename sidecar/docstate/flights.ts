@@ -38,6 +38,11 @@ interface InFlight {
   readonly settled: (() => void)[]
 }
 
+export interface Landings {
+  readonly has: (id: string) => boolean
+  readonly end: () => void
+}
+
 export interface FlightsOptions {
   readonly log: Logger
   readonly onLanded: (landing: Landing) => void
@@ -51,6 +56,7 @@ export class Flights {
   readonly #options: FlightsOptions
   readonly #byId = new Map<string, InFlight>()
   readonly #idle: (() => void)[] = []
+  readonly #landings = new Set<Set<string>>()
   /** With a count it makes tokens: nobody else has the same. */
   readonly #process = randomUUID()
   #count = 0
@@ -109,6 +115,13 @@ export class Flights {
     return true
   }
 
+  /** Whose flights land from now on, until `end`: documents that were asked for before that may be older than they. */
+  watchLandings(): Landings {
+    const ids = new Set<string>()
+    this.#landings.add(ids)
+    return { has: (id) => ids.has(id), end: () => void this.#landings.delete(ids) }
+  }
+
   /** Resolves when nothing is in flight. */
   async whenIdle(): Promise<void> {
     if (this.#byId.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
@@ -127,6 +140,7 @@ export class Flights {
 
   #land({ departure, flight, newer, unread, settled }: InFlight, end: FlightEnd, cost: number): void {
     this.#byId.delete(flight.id)
+    for (const ids of this.#landings) ids.add(flight.id)
     departure.share.leave(cost)
     if (end !== 'given-up') for (const settle of settled) settle()
     this.#options.onLanded({ departure, flight, end, newer, unread })

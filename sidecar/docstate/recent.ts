@@ -2,23 +2,34 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/revs.ts'
 
 const MOST = 10_000
+/** Who gives documents longer names has them looked at once more. */
+const LONGEST_ID = 200
 
-/** The last revisions that we saved and that ask for nothing: when one comes by without its document, it need not be read. */
+/**
+ * The last revisions that we saved, by which a row of the feed is known that is older than what has become of its
+ * document: the list may have brought it earlier.
+ */
 export class Recent {
-  readonly #revs = new Map<string, string>()
+  readonly #saved = new Map<string, { readonly rev: string; readonly asks: boolean }>()
 
-  add({ _id, _rev }: StoredDoc): void {
-    this.#revs.delete(_id)
-    this.#revs.set(_id, _rev)
-    if (this.#revs.size > MOST) this.#revs.delete(this.#revs.keys().next().value!)
+  /** `asks`: for another handler, or another try. */
+  add({ _id: id, _rev: rev }: StoredDoc, asks: boolean): void {
+    this.#saved.delete(id)
+    if (id.length <= LONGEST_ID) this.#saved.set(id, { rev, asks })
+    if (this.#saved.size > MOST) this.#saved.delete(this.#saved.keys().next().value!)
   }
 
-  /** Whether this revision, or a later one, is known. The last one is forgotten then: nothing older comes after it. */
+  /** The database was made again: its revisions are others. */
+  clear(): void {
+    this.#saved.clear()
+  }
+
+  /** Whether this revision asks for nothing any more. The last one is forgotten then: nothing older comes after it. */
   covers(id: string, rev: string): boolean {
-    const known = this.#revs.get(id)
+    const known = this.#saved.get(id)
     if (known === undefined) return false
-    const order = compareRevs(rev, known)
-    if (order >= 0) this.#revs.delete(id)
-    return order <= 0
+    const order = compareRevs(rev, known.rev)
+    if (order >= 0) this.#saved.delete(id)
+    return order < 0 || (order === 0 && !known.asks)
   }
 }

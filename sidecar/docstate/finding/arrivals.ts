@@ -22,6 +22,14 @@ export interface ArrivalsOptions {
   readonly random: Random
 }
 
+interface Arrival {
+  readonly doc: StoredDoc
+  readonly bytes: number
+  /** Whether something later has become of it: asked anew after each wait. */
+  readonly isPast: () => boolean
+  readonly settled: () => void
+}
+
 /**
  * Brings the rows of a feed to the dispatch. Where several workers share the work they come without documents, and those
  * of our own part are read together: reading all of them in every worker would cost more than the work.
@@ -40,8 +48,10 @@ export class Arrivals {
       if (deleted || this.#asksForNothing(doc)) {
         this.#options.dispatch.pass(id, rev)
         progress.skip(seq)
-      } else if (doc) await this.#offer(doc, bytes, progress.begin(seq), signal)
-      else if (this.#isToRead(id, rev)) {
+      } else if (doc) {
+        const isPast = () => this.#options.dispatch.isPast(id, rev)
+        await this.#offer({ doc, bytes, isPast, settled: progress.begin(seq) }, signal)
+      } else if (this.#isToRead(id, rev)) {
         const [before, settled] = [unread.get(id), progress.begin(seq)]
         unread.set(id, () => (before?.(), settled()))
       } else progress.skip(seq)
@@ -60,11 +70,14 @@ export class Arrivals {
     return !id.startsWith('_design/') && !dispatch.passUnread(id, rev) && part.isOursAnywhere(id) !== false
   }
 
-  async #offer(doc: StoredDoc, bytes: number, settled: () => void, signal: AbortSignal): Promise<void> {
+  async #offer({ doc, bytes, isPast, settled }: Arrival, signal: AbortSignal): Promise<void> {
     const { dispatch, backlog } = this.#options
-    let full = dispatch.offer(doc, bytes, settled)
-    while (full && (await backlog.hold(full, signal))) full = dispatch.offer(doc, bytes, settled)
-    if (full) settled()
+    for (;;) {
+      if (isPast()) return settled()
+      const full = dispatch.offer(doc, bytes, settled)
+      if (!full) return
+      if (!(await backlog.hold(full, signal))) return settled()
+    }
   }
 
   async #readAndOffer(unread: Map<string, () => void>, signal: AbortSignal): Promise<void> {
@@ -72,11 +85,12 @@ export class Arrivals {
     const read = (ids: readonly string[]) =>
       patiently(() => database.getMany(ids, { signal }), { clock, random, signal })
     try {
-      for await (const { ids, docs } of readInParts(read, [...unread.keys()])) {
+      for await (const { ids, docs, isStale } of readInParts(read, [...unread.keys()], dispatch.flights)) {
         const missing = new Set(ids)
         for (const { doc, bytes } of docs) {
           missing.delete(doc._id)
-          await this.#offer(doc, bytes, unread.get(doc._id)!, signal)
+          const isPast = () => isStale(doc._id) && (dispatch.lookAgain(doc._id), true)
+          await this.#offer({ doc, bytes, isPast, settled: unread.get(doc._id)! }, signal)
         }
         for (const id of missing) {
           dispatch.pass(id)

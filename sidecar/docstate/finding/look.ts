@@ -20,8 +20,13 @@ export const createLook =
   async (ids, onFull, signal, anyway) => {
     const wanted = ids.filter((id) => !dispatch.flights.has(id))
     let left = wanted
-    for await (const { ids: some, docs } of readInParts((some) => database.getMany(some, { signal }), wanted)) {
+    const read = (some: readonly string[]) => database.getMany(some, { signal })
+    for await (const { ids: some, docs, isStale } of readInParts(read, wanted, dispatch.flights)) {
       for (const { doc, bytes } of docs) {
+        if (isStale(doc._id)) {
+          dispatch.lookAgain(doc._id)
+          continue
+        }
         const full = dispatch.offer(doc, bytes, () => undefined, anyway)
         if (full && !onFull(full)) return left
       }
