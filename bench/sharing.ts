@@ -9,6 +9,8 @@ export interface WorkerJob {
   readonly url: string
   readonly name: string
   readonly worker: string
+  /** What each run of the handler waits, milliseconds. 0: it does nothing at all. */
+  readonly handlerMs: number
 }
 
 interface Told {
@@ -41,12 +43,14 @@ async function until(done: () => boolean): Promise<void> {
 async function withWorkers<T>(
   couch: Couch,
   url: string,
-  setUp: { docs: number; workers: number },
+  setUp: { docs: number; workers: number; handlerMs?: number },
   work: (workers: Worker[]) => Promise<T>,
 ) {
   const database = await fillDatabase(couch, setUp.docs, {})
   const names = Array.from({ length: setUp.workers }, (_, i) => `w${i}`)
-  const workers = names.map((worker) => startWorker({ url, name: database.name, worker }))
+  const workers = names.map((worker) =>
+    startWorker({ url, name: database.name, worker, handlerMs: setUp.handlerMs ?? 0 }),
+  )
   await until(() => workers.every(({ told }) => told.members === workers.length))
   const result = await work(workers)
   for (const { child } of workers) {
@@ -60,8 +64,8 @@ async function withWorkers<T>(
 }
 
 /** Documents per second of so many workers together, and the share of documents that were reached for in vain. */
-export const measureShared = (couch: Couch, url: string, docs: number, count: number) =>
-  withWorkers(couch, url, { docs, workers: count }, async (workers) => {
+export const measureShared = (couch: Couch, url: string, docs: number, count: number, handlerMs: number) =>
+  withWorkers(couch, url, { docs, workers: count, handlerMs }, async (workers) => {
     const began = performance.now()
     for (const { child } of workers) child.send('go')
     await until(() => sum(workers, 'ran') >= docs && sum(workers, 'inFlight') === 0)

@@ -20,7 +20,7 @@ const { createEngine } = (await built('docstate/engine.js')) as typeof engines
 const { createRegistry } = (await built('workers/registry.js')) as typeof registries
 const { createSharing } = (await built('workers/sharing.js')) as typeof sharings
 
-const { url, name, worker } = JSON.parse(process.argv[2]!) as WorkerJob
+const { url, name, worker, handlerMs } = JSON.parse(process.argv[2]!) as WorkerJob
 const [random, log] = [Math.random, pino({ level: 'warn' })]
 const stopping = new AbortController()
 let go = () => {}
@@ -43,6 +43,7 @@ workers.subscribe('bench', ({ members }) => process.send!({ members: members.len
 const control = createControl<Machines>({})
 let ran = 0
 control.unsafe('order', 'paid', async (doc) => {
+  if (handlerMs > 0) await new Promise((resolve) => setTimeout(resolve, handlerMs))
   ran += 1
   return { ...doc, state: 'invoiced' }
 })

@@ -1,6 +1,7 @@
 import nano from 'nano'
 import { Agent } from 'undici'
 import { CouchError, codeOf } from './errors.ts'
+import { createReadMany } from './read-many.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 
@@ -39,6 +40,8 @@ export interface CouchOptions {
   readonly connections?: number
 }
 
+/** The longest answer that is read as a whole, larger than any document. A longer one is cut off: `garbled`. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const REQUEST_TIMEOUT_MS = 60_000
 
 /**
@@ -55,7 +58,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
   }
   address.username = address.password = ''
   const base = address.href.replace(/\/$/, '')
-  const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000 })
+  const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000, maxResponseSize: MAX_ANSWER_BYTES })
   const endless = new Agent({ pipelining: 1, keepAliveTimeout: 10_000 })
   // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
   const server = nano({ url: base, parseUrl: false, agentOptions: agent, headers } as unknown as nano.Configuration)
@@ -107,9 +110,10 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
       }
     },
 
-    db: (name) => createDatabase(couch, name),
+    db: (name) => createDatabase(couch, name, readMany),
     close: async () => void (await Promise.all([agent.destroy(), endless.destroy()])),
   }
+  const readMany = createReadMany(couch)
   return couch
 }
 

@@ -1,5 +1,6 @@
 import type { Couch } from './client.ts'
 import { CouchError, isCouchError } from './errors.ts'
+import type { ReadMany } from './read-many.ts'
 import type { BulkRow, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
 
 export interface CallOptions {
@@ -31,7 +32,7 @@ export interface Database {
   ): Promise<StoredDoc | undefined>
   /** Every end of the document's history, deleted ones too, that any copy knows of which a cluster can ask now. */
   leaves(id: string, options?: CallOptions): Promise<Leaf[]>
-  /** The documents of these ids, with their conflicts; missing and deleted ones are left out. Any order. */
+  /** See `ReadMany`. */
   getMany(ids: readonly string[], options?: CallOptions): Promise<StoredDoc[]>
   /** The documents whose ids begin so, in the order of their ids. */
   withPrefix(prefix: string, options?: CallOptions): Promise<StoredDoc[]>
@@ -61,7 +62,7 @@ const docPath = (id: string) => {
   return prefix + encodeURIComponent(id.slice(prefix.length))
 }
 
-export function createDatabase(couch: Couch, name: string): Database {
+export function createDatabase(couch: Couch, name: string, readMany: ReadMany): Database {
   const call = <T>(request: Parameters<Couch['request']>[0], options?: CallOptions) =>
     couch.request<T>({ db: name, ...request, ...options })
 
@@ -96,16 +97,7 @@ export function createDatabase(couch: Couch, name: string): Database {
         throw thrown
       }
     },
-    async getMany(ids, options) {
-      const request = {
-        method: 'POST',
-        path: '_all_docs',
-        query: { include_docs: true, conflicts: true },
-        body: { keys: ids },
-      } as const
-      const { rows } = await call<ViewResult>(request, options)
-      return rows.flatMap((row) => (row.doc ? [row.doc] : []))
-    },
+    getMany: (ids, options) => readMany(name, ids, options),
     async withPrefix(prefix, options) {
       const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true } // nano makes JSON of it
       const { rows } = await call<ViewResult>({ path: '_all_docs', query }, options)

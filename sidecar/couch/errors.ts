@@ -4,7 +4,7 @@ import { SidecarError } from '../core/errors.ts'
 export type CouchErrorCode =
   | 'unreachable' // no connection, cut, or the name does not resolve
   | 'timeout' // no answer in the time given
-  | 'garbled' // an answer that is not what CouchDB says: a proxy's page, half a body
+  | 'garbled' // an answer that is not what CouchDB says: a proxy's page, half a body, more than we hold
   | 'overloaded' // 429, 503, `all_dbs_active`
   | 'server' // any other 5xx
   | 'unauthorized' // 401

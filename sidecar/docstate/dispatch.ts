@@ -99,8 +99,8 @@ export class Dispatch {
   }
 
   /** A revision came by without its document. True if it need not be read, or is by whoever has the document in flight. */
-  passUnread(id: string, rev: string): boolean {
-    return this.flights.noteUnread(id, rev) || this.isPast(id, rev)
+  passUnread(id: string, rev: string, branched: boolean): boolean {
+    return this.flights.noteUnread(id, rev, branched) || (!branched && this.isPast(id, rev))
   }
 
   /** Whether a revision that comes by is older than what we saved. */
@@ -132,7 +132,7 @@ export class Dispatch {
     if (end === 'settled') this.#recent.add(flight.doc, asks)
     const hadBranches = flight.branched || flight.doc._conflicts !== undefined
     const changed = newer !== undefined && (hadBranches || newer !== flight.doc._rev)
-    const toRead = unread && (flight.outdated || (asks && flight.seen === flight.doc._rev))
+    const toRead = unread === 'branched' || (unread && (flight.outdated || (asks && flight.seen === flight.doc._rev)))
     if (changed || toRead || end === 'look-again') due.add(flight.id)
     else if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(flight.doc, departure.bytes)

@@ -21,6 +21,7 @@ import { createExecute } from './execute.ts'
 import { createFly } from './fly.ts'
 import { createLanes } from './finding/lanes.ts'
 import { createLook } from './finding/look.ts'
+import { createReadInParts } from './finding/read.ts'
 import type { MailBinding } from './mail.ts'
 import { createRecover } from './recover.ts'
 import { createResolve } from './conflicts/resolve.ts'
@@ -133,13 +134,15 @@ export function createEngine(options: EngineOptions): Engine {
     stamp: createStamp({ store, clock, log }),
     onFull: (lane) => backlog.add(lane),
   })
-  const look = createLook(database, dispatch)
+  const readInParts = createReadInParts(database, dispatch.flights)
+  const look = createLook(dispatch, readInParts)
   const backlog = new Backlog({ database, part, look, clock, random, log })
+  const arrivals = new Arrivals({ part, assess, dispatch, backlog, readInParts, clock, random })
   const places = createPlaceStore(database, worker)
   const watch = new Watch({
     database,
     part,
-    arrivals: new Arrivals({ database, part, assess, dispatch, backlog, clock, random }),
+    arrivals,
     places,
     clock,
     random,
@@ -152,7 +155,11 @@ export function createEngine(options: EngineOptions): Engine {
   })
   const rounds = createRounds({
     ...{ database, table, part, due, look, backlog, sweepMs, clock, random, log, prepare },
-    whenCaughtUp: () => watch.caughtUp.then(() => dispatch.flights.whenIdle()),
+    whenCaughtUp: async () => {
+      await watch.caughtUp
+      await arrivals.whenRead()
+      await dispatch.flights.whenIdle()
+    },
   })
 
   async function prepare(signal: AbortSignal): Promise<void> {
@@ -183,7 +190,7 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch, backlog].map((part) => part.run(soft.signal))
+      const loops = [watch, arrivals, backlog].map((part) => part.run(soft.signal))
       loops.push(rounds.lookAtDue(soft.signal), rounds.sweepNowAndThen(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end

@@ -20,21 +20,23 @@ export interface Departure {
   readonly settled: () => void
 }
 
+type Unread = 'plain' | 'branched' | undefined
+
 export interface Landing {
   readonly departure: Departure
   readonly flight: Flight
   readonly end: FlightEnd
   /** The last revision that came by meanwhile and was not a claim of this flight. */
   readonly newer: string | undefined
-  /** A revision of it came by that nobody has read: there may be branches. */
-  readonly unread: boolean
+  /** A revision of it came by that nobody has read; `branched`: and it is not the only last one. */
+  readonly unread: Unread
 }
 
 interface InFlight {
   readonly departure: Departure
   readonly flight: Flight
   newer: string | undefined
-  unread: boolean
+  unread: Unread
   readonly settled: (() => void)[]
 }
 
@@ -93,11 +95,11 @@ export class Flights {
   }
 
   /** If this document is in flight: this revision of it came by, and nobody has read it. */
-  noteUnread(id: string, rev: string): boolean {
+  noteUnread(id: string, rev: string, branched: boolean): boolean {
     const already = this.#byId.get(id)
     if (!already) return false
     already.flight.saw(rev)
-    already.unread = true
+    if (already.unread !== 'branched') already.unread = branched ? 'branched' : 'plain'
     return true
   }
 
@@ -107,7 +109,7 @@ export class Flights {
     const cost = bytes + OVERHEAD_BYTES
     if (!share.tryEnter(cost)) return false
     const flight = new Flight(registration, doc, `${this.#process}/${++this.#count}`)
-    const entry: InFlight = { departure, flight, newer: undefined, unread: false, settled: [settled] }
+    const entry: InFlight = { departure, flight, newer: undefined, unread: undefined, settled: [settled] }
     this.#byId.set(doc._id, entry)
     void fly(flight)
       .catch((thrown: unknown) => this.#crashed(flight, thrown))

@@ -8,6 +8,8 @@ export interface Change {
   readonly id: string
   /** The winning revision. */
   readonly rev: string
+  /** There is, or was, another last revision. Known only of rows without documents; these tell of it themselves. */
+  readonly branched: boolean
   readonly deleted: boolean
   /** The winning revision's document; absent if it was not asked for, or the server could not give it. */
   readonly doc: StoredDoc | undefined
@@ -15,16 +17,20 @@ export interface Change {
   readonly bytes: number
 }
 
+const DOCS = { include_docs: true, conflicts: true }
+const LEAVES = { style: 'all_docs' }
+
 /** The changes of a database, with its documents unless `withDocs` says otherwise when a connection is opened. */
 export const changesOf = (database: Database, withDocs: () => boolean = () => true): Source<Change> => ({
   name: `GET /${database.name}/_changes`,
   life: async (signal) => String((await database.info({ signal })).instance_start_time),
-  open: (query, signal) =>
-    database.changes({ ...query, ...(withDocs() && { include_docs: true, conflicts: true }) }, signal),
+  open: (query, signal) => database.changes({ ...query, ...(withDocs() ? DOCS : LEAVES) }, signal),
   parse: (request, line) =>
     parseLine(request, line, ({ id, seq, deleted, changes, doc }, bytes) => {
-      const rev = (changes as readonly { readonly rev?: unknown }[] | undefined)?.[0]?.rev
+      const revs = (changes as readonly { readonly rev?: unknown }[] | undefined)?.map(({ rev }) => rev) ?? []
+      const rev = revs[0] // CouchDB names the winner first
       if (typeof id !== 'string' || typeof rev !== 'string') return undefined
-      return { seq, id, rev, deleted: deleted === true, doc: (doc as StoredDoc | null | undefined) ?? undefined, bytes }
+      const known = (doc as StoredDoc | null | undefined) ?? undefined
+      return { seq, id, rev, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
     }),
 })

@@ -40,11 +40,21 @@ export interface FollowOptions<R extends Row> {
    * fill the buffers between us, and while rows wait there, send each change of a document. Default 1000.
    */
   readonly rowsAConnection?: number
+  /**
+   * When all rows of a connection came within half a second: so many times as long it rests before the next. Meanwhile
+   * the changes of one document become one row, and rows that have piled up cost the server half of what each does that
+   * is sent as it comes. Default 0.
+   */
+  readonly rest?: () => number
   /** How long to wait before asking again where a person has to mend something (a password, a right). */
   readonly slowlyMs?: number
 }
 
 const QUIET_MS = 500
+const ROWS_A_CONNECTION = 1000
+/** Faster than this the rows of one connection are a flood. */
+const FLOOD_MS = 500
+const MOST_REST_MS = 500
 const BACKOFF = { baseMs: 250, capMs: 15_000 }
 
 /**
@@ -59,12 +69,13 @@ export async function* follow<R extends Row>(
   options: FollowOptions<R>,
   signal: AbortSignal,
 ): AsyncGenerator<FeedEvent<R>> {
-  const { source, clock, random, slowlyMs = 30_000 } = options
+  const { source, clock, random, slowlyMs = 30_000, rowsAConnection = ROWS_A_CONNECTION, rest = () => 0 } = options
   let place: Place = options.from ?? { seq: SEQ_ZERO }
   let failures = 0
 
   while (!signal.aborted) {
-    let moved = false
+    let rows = 0
+    const began = clock.ticks()
     try {
       const life = await source.life(signal)
       if (place.life !== undefined && place.life !== life) {
@@ -79,7 +90,7 @@ export async function* follow<R extends Row>(
         }
         if (event.kind === 'rows') {
           failures = 0
-          moved = true
+          rows += event.rows.length
           yield { ...event, life }
           place = { ...place, seq: event.rows.at(-1)!.seq }
         } else {
@@ -87,7 +98,13 @@ export async function* follow<R extends Row>(
           yield event
         }
       }
-      if (moved) continue
+      if (rows > 0) {
+        const took = clock.ticks() - began
+        if (rows < rowsAConnection || took > FLOOD_MS) continue
+        const restMs = Math.min(MOST_REST_MS, took * rest())
+        if (restMs > 0) await clock.sleep(restMs, signal)
+        continue
+      }
       failures += 1 // a feed that ends at once must not become a hot loop
       await clock.sleep(fullJitter(BACKOFF, failures, random), signal)
     } catch (thrown) {
@@ -116,7 +133,7 @@ async function* connect<R extends Row>(
   since: Seq,
   outer: AbortSignal,
 ): AsyncGenerator<ConnectionEvent<R>> {
-  const { source, heartbeatMs = 10_000, rowsAConnection = 1000 } = options
+  const { source, heartbeatMs = 10_000, rowsAConnection = ROWS_A_CONNECTION } = options
   const request = source.name
   const connection = new AbortController()
   const abort = () => connection.abort(outer.reason)

@@ -5,6 +5,7 @@ import type { EngineOptions } from '../../sidecar/docstate/engine.ts'
 import type { Registry } from '../../sidecar/workers/registry.ts'
 import { createResponsible } from '../../sidecar/workers/responsible.ts'
 import { createSharing } from '../../sidecar/workers/sharing.ts'
+import { expectSettled, paid, replicate } from '../docstate/conflicts/branches.ts'
 import { startRig, stateOf } from '../docstate/rig.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -192,10 +193,24 @@ test('who is alone reads documents with the feed; of several each reads those of
   const [, second] = workers
   const read = proxy.requests
     .slice(before)
-    .filter(({ path, method }) => method === 'POST' && path.endsWith('/_all_docs'))
-    .flatMap(({ body }) => (JSON.parse(body) as { keys: string[] }).keys)
+    .filter(({ path, method }) => method === 'POST' && /_bulk_get|_all_docs/.test(path))
+    .flatMap(({ body }) => {
+      const { keys, docs } = JSON.parse(body) as { keys?: string[]; docs?: { id: string }[] }
+      return keys ?? docs!.map(({ id }) => id)
+    })
   expect(read.sort()).toEqual(second!.handled.sort())
   expect(second!.handled.length).toBeGreaterThan(40)
+})
+
+test('workers that share learn from the feed of a branch that CouchDB hides', async () => {
+  const db = await freshDb('sharing')
+  const workers = [await startWorker(db, 'b', quiet), await startWorker(db, 'c', quiet)]
+  await seeEachOther(workers)
+  const first = await db.put(paid)
+  await eventually(async () => expect(await stateOf(db, paid._id)).toBe('invoiced'))
+  await replicate(db, first, 1, { ...paid, note: 'device' })
+  await expectSettled(db, { state: 'invoiced', note: 'device' })
+  expect(workers.flatMap(({ handled }) => handled)).toEqual([paid._id])
 })
 
 test('workers that are not alike read documents with the feed, and each takes what it has a handler for', async () => {

@@ -1,6 +1,6 @@
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Database } from '../../couch/database.ts'
+import { Condition } from '../../core/condition.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { CouchError } from '../../couch/errors.ts'
 import { patiently } from '../../couch/patiently.ts'
@@ -10,14 +10,14 @@ import type { Part } from '../../workers/sharing.ts'
 import type { Assess } from '../assess.ts'
 import type { Dispatch } from '../dispatch.ts'
 import type { Backlog } from './backlog.ts'
-import { readInParts } from './read.ts'
+import { MOST, type ReadInParts } from './read.ts'
 
 export interface ArrivalsOptions {
-  readonly database: Database
   readonly part: Part
   readonly assess: Assess
   readonly dispatch: Dispatch
   readonly backlog: Backlog
+  readonly readInParts: ReadInParts
   readonly clock: Clock
   readonly random: Random
 }
@@ -30,12 +30,19 @@ interface Arrival {
   readonly settled: () => void
 }
 
+/** So many wait to be read; then the feed waits. */
+const MOST_UNREAD = 5 * MOST
+
 /**
  * Brings the rows of a feed to the dispatch. Where several workers share the work they come without documents, and those
- * of our own part are read together: reading all of them in every worker would cost more than the work.
+ * of our own part are read, while more rows come: the more there is to do, the more are read together.
  */
 export class Arrivals {
   readonly #options: ArrivalsOptions
+  readonly #changes = new Condition()
+  /** Ids, each with what is to be called when its row is settled. */
+  #unread = new Map<string, () => void>()
+  #reading = false
 
   constructor(options: ArrivalsOptions) {
     this.#options = options
@@ -43,20 +50,40 @@ export class Arrivals {
 
   /** Resolves when there is room for more; `progress` learns what becomes of each row. */
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
-    const unread = new Map<string, () => void>()
-    for (const { seq, id, rev, doc, deleted, bytes } of rows) {
+    const { dispatch } = this.#options
+    for (const row of rows) {
+      const { seq, id, rev, doc, deleted, bytes } = row
       if (deleted || this.#asksForNothing(doc)) {
-        this.#options.dispatch.pass(id, rev)
+        dispatch.pass(id, rev)
         progress.skip(seq)
       } else if (doc) {
-        const isPast = () => this.#options.dispatch.isPast(id, rev)
+        const isPast = () => !doc._conflicts && dispatch.isPast(id, rev)
         await this.#offer({ doc, bytes, isPast, settled: progress.begin(seq) }, signal)
-      } else if (this.#isToRead(id, rev)) {
-        const [before, settled] = [unread.get(id), progress.begin(seq)]
-        unread.set(id, () => (before?.(), settled()))
+      } else if (this.#isToRead(row)) {
+        const [before, settled] = [this.#unread.get(id), progress.begin(seq)]
+        this.#unread.set(id, () => (before?.(), settled()))
       } else progress.skip(seq)
     }
-    if (unread.size > 0) await this.#readAndOffer(unread, signal)
+    this.#changes.changed()
+    await this.#changes.until(() => this.#unread.size < MOST_UNREAD, signal)
+  }
+
+  /** Reads what came by without its document, until the signal aborts; rejects with its reason. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      this.#reading = false
+      this.#changes.changed()
+      await this.#changes.until(() => this.#unread.size > 0, signal)
+      this.#reading = true
+      const some = [...this.#unread].slice(0, MOST)
+      for (const [id] of some) this.#unread.delete(id)
+      await this.#readAndOffer(new Map(some), signal)
+    }
+  }
+
+  /** Resolves when nothing waits to be read. */
+  whenRead(): Promise<void> {
+    return this.#changes.until(() => this.#unread.size === 0 && !this.#reading)
   }
 
   #asksForNothing(doc: StoredDoc | undefined): boolean {
@@ -65,9 +92,9 @@ export class Arrivals {
   }
 
   /** What is another worker's is not looked at: if that one does nothing about it, the list has it. */
-  #isToRead(id: string, rev: string): boolean {
+  #isToRead({ id, rev, branched }: Change): boolean {
     const { dispatch, part } = this.#options
-    return !id.startsWith('_design/') && !dispatch.passUnread(id, rev) && part.isOursAnywhere(id) !== false
+    return !id.startsWith('_design/') && !dispatch.passUnread(id, rev, branched) && part.isOursAnywhere(id) !== false
   }
 
   async #offer({ doc, bytes, isPast, settled }: Arrival, signal: AbortSignal): Promise<void> {
@@ -80,26 +107,28 @@ export class Arrivals {
     }
   }
 
-  async #readAndOffer(unread: Map<string, () => void>, signal: AbortSignal): Promise<void> {
-    const { database, dispatch, clock, random } = this.#options
-    const read = (ids: readonly string[]) =>
-      patiently(() => database.getMany(ids, { signal }), { clock, random, signal })
-    try {
-      for await (const { ids, docs, isStale } of readInParts(read, [...unread.keys()], dispatch.flights)) {
-        const missing = new Set(ids)
+  async #readAndOffer(unread: ReadonlyMap<string, () => void>, signal: AbortSignal): Promise<void> {
+    const { dispatch, readInParts, clock, random } = this.#options
+    const left = new Map(unread)
+    const readAll = async () => {
+      for await (const { ids, docs, isStale } of readInParts([...left.keys()], signal)) {
         for (const { doc, bytes } of docs) {
-          missing.delete(doc._id)
           const isPast = () => isStale(doc._id) && (dispatch.lookAgain(doc._id), true)
-          await this.#offer({ doc, bytes, isPast, settled: unread.get(doc._id)! }, signal)
+          await this.#offer({ doc, bytes, isPast, settled: left.get(doc._id)! }, signal)
+          left.delete(doc._id)
         }
-        for (const id of missing) {
+        for (const id of ids.filter((id) => left.has(id))) {
           dispatch.pass(id)
-          unread.get(id)!()
+          left.get(id)!()
+          left.delete(id)
         }
       }
+    }
+    try {
+      await patiently(readAll, { clock, random, signal })
     } catch (thrown) {
-      if (signal.aborted || !(thrown instanceof CouchError)) throw thrown
-      for (const settled of unread.values()) settled() // the database has gone, or the list will have them
+      if (!(thrown instanceof CouchError)) throw thrown
+      for (const settled of left.values()) settled() // the database has gone, or the list will have them
     }
   }
 }

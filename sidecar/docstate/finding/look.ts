@@ -1,7 +1,6 @@
-import type { Database } from '../../couch/database.ts'
 import type { Dispatch } from '../dispatch.ts'
 import type { Lane } from './lanes.ts'
-import { readInParts } from './read.ts'
+import type { ReadInParts } from './read.ts'
 
 /**
  * Reads documents by their ids and offers them to the dispatch, a few at a time. `onFull` is called with a lane that
@@ -16,12 +15,11 @@ export type Look = (
 ) => Promise<readonly string[]>
 
 export const createLook =
-  (database: Database, dispatch: Dispatch): Look =>
+  (dispatch: Dispatch, readInParts: ReadInParts): Look =>
   async (ids, onFull, signal, anyway) => {
     const wanted = ids.filter((id) => !dispatch.flights.has(id))
     let left = wanted
-    const read = (some: readonly string[]) => database.getMany(some, { signal })
-    for await (const { ids: some, docs, isStale } of readInParts(read, wanted, dispatch.flights)) {
+    for await (const { ids: some, docs, isStale } of readInParts(wanted, signal)) {
       for (const { doc, bytes } of docs) {
         if (isStale(doc._id)) {
           dispatch.lookAgain(doc._id)

@@ -1,9 +1,11 @@
+import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
+import { isCouchError } from '../../couch/errors.ts'
 import type { Flights } from '../flights.ts'
 
 /** Documents are read before they enter the memory they may take, so those of one request are few: of this size. */
 const BYTES = 1024 * 1024
-const MOST = 50
+export const MOST = 200
 /** Before their size is known: a few of the largest that CouchDB takes are no more than it can be. */
 const FIRST = 5
 
@@ -15,24 +17,37 @@ export interface Some {
   readonly isStale: (id: string) => boolean
 }
 
-/** Reads documents by their ids, a few at a time. Throws what `read` throws. */
-export async function* readInParts(
-  read: (ids: readonly string[]) => Promise<readonly StoredDoc[]>,
-  ids: readonly string[],
-  flights: Flights,
-): AsyncGenerator<Some> {
+/** Reads documents by their ids, a few at a time. Throws `CouchError`. */
+export type ReadInParts = (ids: readonly string[], signal: AbortSignal) => AsyncGenerator<Some>
+
+/** It remembers how large the documents were, for the next time. */
+export function createReadInParts(database: Database, flights: Flights): ReadInParts {
   let together = FIRST
-  for (let start = 0; start < ids.length;) {
-    const some = ids.slice(start, start + together)
-    const landings = flights.watchLandings()
+
+  async function readSome(ids: readonly string[], signal: AbortSignal) {
     try {
-      const docs = (await read(some)).map((doc) => ({ doc, bytes: JSON.stringify(doc).length }))
-      yield { ids: some, docs, isStale: landings.has }
-      start += some.length
-      const bytes = docs.reduce((sum, { bytes }) => sum + bytes, 1)
-      together = Math.max(1, Math.min(MOST, Math.floor((BYTES * docs.length) / bytes)))
-    } finally {
-      landings.end()
+      return (await database.getMany(ids, { signal })).map((doc) => ({ doc, bytes: JSON.stringify(doc).length }))
+    } catch (thrown) {
+      if (ids.length === 1 || !isCouchError(thrown, 'garbled')) throw thrown
+      together = Math.ceil(ids.length / 4) // it may have been too long
+      return undefined
+    }
+  }
+
+  return async function* (ids, signal) {
+    for (let start = 0; start < ids.length;) {
+      const some = ids.slice(start, start + together)
+      const landings = flights.watchLandings()
+      try {
+        const docs = await readSome(some, signal)
+        if (!docs) continue
+        yield { ids: some, docs, isStale: landings.has }
+        start += some.length
+        const bytes = docs.reduce((sum, { bytes }) => sum + bytes, 1)
+        if (docs.length > 0) together = Math.max(1, Math.min(MOST, Math.floor((BYTES * docs.length) / bytes)))
+      } finally {
+        landings.end()
+      }
     }
   }
 }

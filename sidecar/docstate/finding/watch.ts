@@ -24,6 +24,8 @@ export interface WatchOptions {
   readonly onRecreated: (signal: AbortSignal) => Promise<void>
 }
 
+/** With others who read the same feed: most of the time one server serves them all. */
+const REST = 4
 const SAVE_EVERY_MS = 5000
 
 /**
@@ -68,6 +70,7 @@ export class Watch {
     const options = {
       source: changesOf(database, () => !part.hasEquals()),
       from,
+      rest: () => (part.hasEquals() ? REST : 0),
       clock,
       random,
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),

@@ -20,7 +20,7 @@ const answeredLate: Fault = async (exchange) => {
   exchange.end()
 }
 
-const isRead = ({ path, body }: SeenRequest) => path.endsWith('/_all_docs') && body.includes('"o"')
+const isRead = ({ path, body }: SeenRequest) => /_bulk_get|_all_docs/.test(path) && body.includes('"o"')
 
 test('a document that is done while it is read is not done again', async () => {
   const db = await freshDb('stale')

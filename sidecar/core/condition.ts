@@ -1,0 +1,27 @@
+/** Waits for something to become true; whoever changes it says so. */
+export class Condition {
+  readonly #waiting = new Set<() => void>()
+
+  /** Resolves when it holds. Rejects with the signal's reason. */
+  async until(holds: () => boolean, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
+    while (!holds()) await this.#change(signal)
+  }
+
+  changed(): void {
+    for (const wake of [...this.#waiting]) wake()
+  }
+
+  #change(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const wake = () => {
+        signal?.removeEventListener('abort', wake)
+        this.#waiting.delete(wake)
+        if (signal?.aborted) reject(signal.reason as Error)
+        else resolve()
+      }
+      signal?.addEventListener('abort', wake, { once: true })
+      this.#waiting.add(wake)
+    })
+  }
+}

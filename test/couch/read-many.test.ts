@@ -1,0 +1,83 @@
+/** Many documents in one request, by whichever way the server is good at. */
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { createReadInParts } from '../../sidecar/docstate/finding/read.ts'
+import { Flights } from '../../sidecar/docstate/flights.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { refuse, startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { replicate } from '../docstate/conflicts/branches.ts'
+
+const isMany = ({ method, path }: SeenRequest) => method === 'POST' && /_bulk_get|_all_docs/.test(path)
+
+/** A database with a conflict, a document whose other branch is deleted, and one that is deleted. */
+async function setUp() {
+  const db = await freshDb('read_many')
+  const proxy = await startFaultyProxy()
+  for (const _id of ['plain', 'branched', 'merged', 'gone', 'a/b é']) {
+    const rev = await db.put({ _id, n: 1 })
+    const second = await db.put({ _id, n: 2, _rev: rev })
+    if (_id === 'branched') await replicate(db, rev, 1, { _id, n: 3 }, '0')
+    if (_id === 'merged') await db.remove(_id, await replicate(db, rev, 1, { _id, n: 3 }, '0'))
+    if (_id === 'gone') await db.remove(_id, second)
+  }
+  return { db, proxy, through: createTestCouch({ url: proxy.url }).db(db.name) }
+}
+
+const ids = ['plain', 'branched', 'nowhere', 'merged', 'gone', 'a/b é']
+
+test('the documents come as the server shows them, with their conflicts, without what is gone', async () => {
+  const { db, proxy, through } = await setUp()
+  const single = await Promise.all(ids.map((id) => db.find(id, { conflicts: true })))
+  const expected = single.filter((doc) => doc !== undefined)
+  expect(expected.map(({ _id }) => _id)).toEqual(['plain', 'branched', 'merged', 'a/b é'])
+  expect(expected[1]!._conflicts).toHaveLength(1)
+  expect(await through.getMany(ids)).toEqual(expected)
+  const other = createTestCouch({ url: proxy.url }).db(db.name)
+  proxy.next(refuse(403), ({ path }) => path === '/') // it does not say what it is
+  expect(await other.getMany(ids)).toEqual(expected)
+  expect(proxy.requests.filter(isMany).at(-1)!.path).toMatch(/_all_docs$/)
+})
+
+const says =
+  (body: Buffer): Fault =>
+  async (exchange) => {
+    await exchange.send({
+      status: 200,
+      headers: { 'content-type': 'application/json' },
+      body: Readable.from([body]),
+    })
+    exchange.end()
+  }
+
+test('a document that the server could not read is not taken for one that is gone', async () => {
+  const { proxy, through } = await setUp()
+  await through.getMany(ids)
+  const error = { id: 'plain', rev: 'undefined', error: 'internal_fabric_error', reason: 'timeout' }
+  const rows = (name: string) => [{ id: 'plain', [name]: [{ error }] }]
+  const said = { results: rows('docs'), rows: [{ key: 'plain', error: 'timeout' }] }
+  proxy.next(says(Buffer.from(JSON.stringify(said))), isMany)
+  await expect(through.getMany(['plain'])).rejects.toMatchObject({ code: 'server' })
+})
+
+test('an answer that is longer than what is held at once is asked for in parts', async () => {
+  const { db, proxy, through } = await setUp()
+  const many = Array.from({ length: 20 }, (_, i) => `d${i}`)
+  await db.bulk(many.map((_id) => JSON.stringify({ _id })))
+  const tooLong = says(
+    Buffer.concat([Buffer.from('{"results":[],"rows":['), Buffer.alloc(65 * 1024 * 1024, ' '), Buffer.from(']}')]),
+  )
+  const sizes: number[] = []
+  proxy.plan((request) => {
+    if (!isMany(request)) return undefined
+    const { docs, keys } = JSON.parse(request.body) as { docs?: unknown[]; keys?: unknown[] }
+    sizes.push((docs ?? keys)!.length)
+    return sizes.length <= 2 ? tooLong : undefined
+  })
+  const flights = new Flights({ log: undefined as never, onLanded: () => undefined })
+  const read: string[] = []
+  for await (const { docs } of createReadInParts(through, flights)(many, new AbortController().signal)) {
+    read.push(...docs.map(({ doc }) => doc._id))
+  }
+  expect(read).toEqual(many)
+  expect(sizes.slice(0, 4)).toEqual([5, 2, 1, 19])
+})
