@@ -29,8 +29,10 @@ test('reads the lines that CouchDB writes', () => {
   const row = JSON.stringify({ seq: '3-g1', id: 'a', changes: [{ rev: '1-x' }], doc })
   expect(parse('r', row)).toEqual({
     kind: 'row',
-    row: { seq: '3-g1', id: 'a', rev: '1-x', deleted: false, doc, bytes: row.length },
+    row: { seq: '3-g1', id: 'a', rev: '1-x', branched: false, deleted: false, doc, bytes: row.length },
   })
+  const bare = JSON.stringify({ seq: '4-g1', id: 'a', changes: [{ rev: '2-y' }, { rev: '2-x' }] })
+  expect(parse('r', bare)).toMatchObject({ row: { rev: '2-y', branched: true, doc: undefined } })
   expect(parse('r', '')).toEqual({ kind: 'beat' })
   expect(parse('r', '{"last_seq":"9-g1","pending":0}')).toEqual({ kind: 'last-seq', seq: '9-g1' })
 })

@@ -57,7 +57,10 @@ export async function openExchange(
     async forward() {
       await passing()
       const headers = { ...request.headers, host: upstream.host }
-      const outgoing = http.request(url, { method: request.method, headers, agent: false, signal: gone.signal })
+      const outgoing = http.request(url, { method: request.method, headers, agent: false })
+      const giveUp = () => void outgoing.destroy() // a signal is not enough: Node 26 forgets it when the answer begins
+      gone.signal.addEventListener('abort', giveUp, { once: true })
+      if (gone.signal.aborted) giveUp()
       outgoing.end(request.body)
       const [answer] = (await once(outgoing, 'response')) as [http.IncomingMessage]
       return { status: answer.statusCode ?? 502, headers: answer.headers, body: answer }

@@ -19,11 +19,14 @@ interface Worker {
   stop(): Promise<void>
 }
 
-/** A worker with a handler for paid orders, registered with its timeout of a second. */
-async function startWorker(db: Database, name: string, options: Partial<EngineOptions> = {}): Promise<Worker> {
+type WorkerOptions = Partial<EngineOptions> & { readonly timeoutMs?: number }
+
+/** A worker with a handler for paid orders. */
+async function startWorker(db: Database, name: string, options: WorkerOptions = {}): Promise<Worker> {
+  const { timeoutMs = 1000, ...rest } = options
   const registry = startRegistry(db)
   const leaving = new AbortController()
-  registry.register('sidecar', name, { timeoutMs: 1000 }, leaving.signal)
+  registry.register('sidecar', name, { timeoutMs }, leaving.signal)
   const sharing = createSharing({ registry, role: 'sidecar', self: name, serves: () => true, signal: leaving.signal })
   await sharing.known
   const handled: string[] = []
@@ -39,7 +42,7 @@ async function startWorker(db: Database, name: string, options: Partial<EngineOp
         },
         { onLost: 'retry' },
       ),
-    { worker: name, part: sharing.of(db.name), leaseMs: 1000, ...options },
+    { worker: name, part: sharing.of(db.name), leaseMs: 1000, ...rest },
   )
   return {
     name,
@@ -58,8 +61,8 @@ async function seeEachOther(workers: readonly Worker[]): Promise<void> {
   })
 }
 
-/** No claim is renewed, and nothing is looked at again. */
-const quiet = { leaseMs: 30_000, sweepMs: 60_000 }
+/** Nobody is taken for dead, no claim is renewed, and nothing is looked at again. */
+const quiet = { timeoutMs: 30_000, leaseMs: 30_000, sweepMs: 60_000 }
 
 const idsOf = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `o${from + i}`)
 
