@@ -56,9 +56,12 @@ export async function openExchange(
     request,
     async forward() {
       await passing()
-      const headers = { ...request.headers, host: upstream.host }
+      const headers = { ...request.headers, host: upstream.host, connection: 'close' }
       const outgoing = http.request(url, { method: request.method, headers, agent: false })
-      const giveUp = () => void outgoing.destroy() // a signal is not enough: Node 26 forgets it when the answer begins
+      const giveUp = () => {
+        outgoing.destroy() // a signal is not enough: Node 26 forgets it when the answer begins
+        outgoing.socket?.destroy()
+      }
       gone.signal.addEventListener('abort', giveUp, { once: true })
       if (gone.signal.aborted) giveUp()
       outgoing.end(request.body)
