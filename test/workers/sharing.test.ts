@@ -1,4 +1,5 @@
 /** Engines that share the work of one database. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { EngineOptions } from '../../sidecar/docstate/engine.ts'
@@ -190,6 +191,8 @@ test('who is alone reads documents with the feed; of several each reads those of
   await seeEachOther(workers)
   proxy.dropConnections() // the next one is opened by what is known now
   await eventually(() => expect(feeds().at(-1)?.query.get('include_docs')).toBeNull())
+  const looks = () => proxy.requests.filter(({ path }) => path.includes('/_view/')).length
+  for (let seen = -1; seen !== looks() || seen === 0; await sleep(1000)) seen = looks() // through the list, at first
   const before = proxy.requests.length
   await writeOrders(db, idsOf(0, 200))
   await expectInvoiced(db, 200)
