@@ -9,6 +9,7 @@ import type * as heaps from '../sidecar/core/heap.ts'
 import type * as clients from '../sidecar/couch/client.ts'
 import type * as controls from '../sidecar/docstate/control.ts'
 import type * as engines from '../sidecar/docstate/engine.ts'
+import type * as channels from '../sidecar/events/channels.ts'
 import type * as registries from '../sidecar/workers/registry.ts'
 import type { EngineJob } from './engine.ts'
 
@@ -19,6 +20,7 @@ const { createCouch } = (await built('couch/client.js')) as typeof clients
 const { createControl } = (await built('docstate/control.js')) as typeof controls
 const { createEngine } = (await built('docstate/engine.js')) as typeof engines
 
+const { createEvents } = (await built('events/channels.js')) as typeof channels
 const { createRegistry } = (await built('workers/registry.js')) as typeof registries
 
 keepHeapSmall()
@@ -31,10 +33,12 @@ control[mode]('order', 'paid', async (doc) => {
   return { ...doc, state: 'invoiced' }
 })
 const log = pino({ level: 'warn' })
+const events = createEvents({ log })
 const database = couch.db(name)
 const engine = createEngine({
   database,
-  workers: createRegistry({ database, clock: systemClock, random: Math.random, log }),
+  workers: createRegistry({ database, events, clock: systemClock, random: Math.random, log }),
+  events,
   table: control,
   mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in a bench')) }) },
   worker: 'bench',

@@ -3,6 +3,7 @@ import { systemClock } from '../sidecar/core/clock.ts'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { createControl } from '../sidecar/docstate/control.ts'
 import { createEngine } from '../sidecar/docstate/engine.ts'
+import { createEvents } from '../sidecar/events/channels.ts'
 import { createRegistry } from '../sidecar/workers/registry.ts'
 import { splitLines } from '../sidecar/feed/lines.ts'
 import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
@@ -29,9 +30,10 @@ export async function measureLatency(couch: Couch, writes: number, pauseMs: numb
     return { ...doc, state: 'invoiced' }
   })
   const log = pino({ level: 'warn' })
-  const workers = createRegistry({ database, clock: systemClock, random: Math.random, log })
+  const events = createEvents({ log })
+  const workers = createRegistry({ database, events, clock: systemClock, random: Math.random, log })
   const engine = createEngine({
-    ...{ database, workers, log, table: control, worker: 'bench', clock: systemClock, random: Math.random },
+    ...{ database, workers, events, log, table: control, worker: 'bench', clock: systemClock, random: Math.random },
     mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in a bench')) }) },
   })
   const stopping = new AbortController()

@@ -12,6 +12,7 @@ import { runEngine } from './engine.ts'
 import { median } from './figures.ts'
 import { measureLatency } from './latency.ts'
 import { measureIdle, measurePeakMemory } from './quiet.ts'
+import { measurePublish } from './publish.ts'
 import { measureChurn, measureShared, measureTakeover } from './sharing.ts'
 import { createReport, formatReport, saveReport, type Line } from './report.ts'
 
@@ -34,6 +35,7 @@ try {
     memory: async () => [await memory()],
     idle: async () => [await idle()],
     sharing,
+    publish: async () => publish(),
   }
   const wanted = process.env.BENCH_PARTS?.split(',') ?? Object.keys(parts)
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))
@@ -131,6 +133,21 @@ async function idle(): Promise<Line> {
     target: `none but ${SIGNS_OF_LIFE} signs of life`,
     met: writes === 0 && requests <= SIGNS_OF_LIFE,
   }
+}
+
+function publish(): Line[] {
+  const { empty, nobody, one } = measurePublish()
+  const beside = ([ours, emitter]: readonly [number, number]) =>
+    `${ours.toFixed(1)} ns; EventEmitter ${emitter.toFixed(1)} ns; a call of an empty function ${empty.toFixed(1)} ns`
+  return [
+    {
+      what: 'an event that nobody listens to',
+      figure: beside(nobody),
+      target: '< EventEmitter',
+      met: nobody[0] < nobody[1],
+    },
+    { what: 'an event that one listens to', figure: beside(one) },
+  ]
 }
 
 function missingPart(part: string, parts: object): never {

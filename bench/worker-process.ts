@@ -7,6 +7,7 @@ import type * as clocks from '../sidecar/core/clock.ts'
 import type * as clients from '../sidecar/couch/client.ts'
 import type * as controls from '../sidecar/docstate/control.ts'
 import type * as engines from '../sidecar/docstate/engine.ts'
+import type * as channels from '../sidecar/events/channels.ts'
 import type * as registries from '../sidecar/workers/registry.ts'
 import type * as sharings from '../sidecar/workers/sharing.ts'
 import type { Machines } from '../ddocs/machine.ts'
@@ -17,6 +18,7 @@ const { systemClock: clock } = (await built('core/clock.js')) as typeof clocks
 const { createCouch } = (await built('couch/client.js')) as typeof clients
 const { createControl } = (await built('docstate/control.js')) as typeof controls
 const { createEngine } = (await built('docstate/engine.js')) as typeof engines
+const { createEvents } = (await built('events/channels.js')) as typeof channels
 const { createRegistry } = (await built('workers/registry.js')) as typeof registries
 const { createSharing } = (await built('workers/sharing.js')) as typeof sharings
 
@@ -29,7 +31,8 @@ process.on('message', (said) => (said === 'go' ? go() : stopping.abort(new Error
 
 const couch = createCouch({ url })
 const database = couch.db(name)
-const workers = createRegistry({ database, clock, random, log })
+const events = createEvents({ log })
+const workers = createRegistry({ database, events, clock, random, log })
 workers.register('bench', worker, { timeoutMs: 3000 })
 const sharing = createSharing({
   registry: workers,
@@ -49,7 +52,7 @@ control.unsafe('order', 'paid', async (doc) => {
 })
 await mayGo
 const engine = createEngine({
-  ...{ database, table: control, workers, worker, clock, random, log, part: sharing.of(name) },
+  ...{ database, table: control, workers, events, worker, clock, random, log, part: sharing.of(name) },
   mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in a bench')) }) },
 })
 const running = engine.run(stopping.signal)

@@ -8,6 +8,14 @@ export type { Control, TypedHandler } from './docstate/control.ts'
 export type { Context, HandlerOptions } from './docstate/types.ts'
 export type { Conflict, Resolver } from './docstate/conflicts/merge.ts'
 export type { Mail, Message } from './docstate/mail.ts'
+export type {
+  Channel,
+  Events,
+  Message as EventMessage,
+  Ref as EventRef,
+  Subscriber as EventSubscriber,
+} from './events/channels.ts'
+export type { EventMap } from './events/map.ts'
 export type { Registry, RegisterOptions, Ref, Subscriber } from './workers/registry.ts'
 export type { Membership } from './workers/role.ts'
 export type { Member, WorkerOptions } from './workers/documents.ts'

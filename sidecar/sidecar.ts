@@ -13,10 +13,12 @@ import type { LoadedHandlers } from './docstate/handlers.ts'
 import { startEmbeddedCouch } from './embedded/couch.ts'
 import { startMailCatcher, type MailCatcher } from './embedded/mail-catcher.ts'
 import { mailboxPage } from './embedded/mailbox-page.ts'
+import { createEvents } from './events/channels.ts'
 import { healthOf } from './health.ts'
 import { adminOnly } from './http/admin-only.ts'
 import { createHttp } from './http/app.ts'
 import { confirmPage } from './http/confirm-page.ts'
+import { eventFeeds } from './http/events.ts'
 import { listen } from './http/listen.ts'
 import { up } from './http/up.ts'
 import { workers } from './http/workers.ts'
@@ -63,25 +65,28 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     return part
   }
   try {
+    const events = createEvents({ log })
     const embedded = config.couchdbUrl === undefined
     const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
     const couch = acquire(createCouch({ url, connections: config.connections }))
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
-    const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, log }))
+    const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
     const engines = new Map<string, Engine>()
-    const registry = acquire(createRegistry({ database: couch.db(config.controlDb), clock, random, log }))
+    const registry = acquire(createRegistry({ database: couch.db(config.controlDb), events, clock, random, log }))
 
     const hashing = embedded ? embeddedHashing : couchHashing
     const confirmations = createConfirmations({ database: couch.db(config.controlDb), clock, hashing })
     const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
     const sessions = acquire(createSessions({ url }))
+    const admin = adminOnly({ whoIs: sessions.whoIs, clock })
     const routes = [
       up({ health: () => healthOf(engines) }),
       workers({
-        adminOnly: adminOnly({ whoIs: sessions.whoIs, clock }),
+        adminOnly: admin,
         list: (signal) => listWorkers(couch.db(config.controlDb), signal),
       }),
+      eventFeeds({ events, adminOnly: admin, clock, signal }),
       confirmPage({ confirmations, log }),
       ...(mailbox ?? []),
     ]
@@ -108,6 +113,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
         engines,
         mailer,
         workers: registry,
+        events,
         clock,
         random,
         log,

@@ -6,6 +6,7 @@ import { createControl } from '../sidecar/docstate/control.ts'
 import type { Engine } from '../sidecar/docstate/engine.ts'
 import { healthOf } from '../sidecar/health.ts'
 import { serveDatabases } from '../sidecar/serve-databases.ts'
+import { createEvents } from '../sidecar/events/channels.ts'
 import { createRegistry } from '../sidecar/workers/registry.ts'
 import { everything } from '../sidecar/workers/sharing.ts'
 import { createTestCouch, deleteDb, uniqueName } from './support/couchdb.ts'
@@ -23,7 +24,14 @@ test('databases that a glob matches come and go', async () => {
   })
   const engines = new Map<string, Engine>()
   const log = pino({ level: 'silent' })
-  const workers = createRegistry({ database: couch.db(controlDb), clock: systemClock, random: Math.random, log })
+  const events = createEvents({ log })
+  const workers = createRegistry({
+    database: couch.db(controlDb),
+    events,
+    clock: systemClock,
+    random: Math.random,
+    log,
+  })
   const stopping = new AbortController()
   await couch.db(first).create()
   const serving = serveDatabases(
@@ -33,6 +41,7 @@ test('databases that a glob matches come and go', async () => {
       mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
       worker: 'globber',
       workers,
+      events,
       sharing: { of: () => everything, known: Promise.resolve() },
       log,
       lookAgainMs: 300,

@@ -5,12 +5,14 @@ import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Machines } from '../../ddocs/machine.ts'
+import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
 import { checkNext } from './check-next.ts'
 import { ClaimLost } from './claims/claims.ts'
 import { saved } from './documents.ts'
 import { failedTries, keyOf, type Flight } from './flight.ts'
 import type { EntryMail, MailBinding } from './mail.ts'
+import type { Life } from './life.ts'
 import type { Store } from './store.ts'
 import type { Context } from './types.ts'
 
@@ -20,6 +22,8 @@ export interface ContextOptions {
   readonly store: Store
   readonly mailer: MailBinding
   readonly workers: Registry
+  readonly events: Events
+  readonly life: Life
   readonly machines: Machines
   readonly now: () => number
   readonly log: Logger
@@ -57,6 +61,7 @@ export function createRun(options: ContextOptions, flight: Flight): Run {
       return (mail ??= options.mailer.forEntry({ key, done: flight.done, signal }))
     },
     workers: options.workers,
+    events: options.events,
     save: (doc) => save(options, flight, doc),
     find: (id) => options.database.find(id, {}, { signal: flight.signal }),
     put: (doc) => put(options, flight, doc),
@@ -72,7 +77,10 @@ async function save<D extends Doc>(options: ContextOptions, flight: Flight, doc:
   const outcome = await flight.exclusive(() => store(flight, ownSave(flight, doc, machines, now())))
   if (outcome.kind === 'lost') throw new ClaimLost(`${flight.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
-  flight.left ||= doc.state !== flight.registration.state
+  if (doc.state !== flight.registration.state) {
+    flight.left = true
+    options.life.written(flight)
+  }
   return { ...doc, _id: flight.id, _rev: flight.doc._rev }
 }
 

@@ -8,6 +8,7 @@ import type { Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
+import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
 import { everything, type Part } from '../workers/sharing.ts'
 import { createAssess, IN_CONFLICT, type DispatchTable } from './assess.ts'
@@ -19,6 +20,7 @@ import { Dispatch } from './dispatch.ts'
 import { DueQueue } from './finding/due.ts'
 import { createExecute } from './execute.ts'
 import { createFly } from './fly.ts'
+import { createLife } from './life.ts'
 import { createLanes } from './finding/lanes.ts'
 import { createLook } from './finding/look.ts'
 import { createReadInParts } from './finding/read.ts'
@@ -37,6 +39,8 @@ export interface EngineOptions {
   readonly mailer: MailBinding
   /** For handlers, as `ctx.workers`. */
   readonly workers: Registry
+  /** Where what happens is told; for handlers, as `ctx.events`. */
+  readonly events: Events
   /** Name of this worker, as it stands in claims. */
   readonly worker: string
   readonly clock: Clock
@@ -84,7 +88,7 @@ export interface Engine {
 const LAST_WORDS_MS = 2000
 
 export function createEngine(options: EngineOptions): Engine {
-  const { database, table, mailer, workers, worker, clock, random, log } = options
+  const { database, table, mailer, workers, events, worker, clock, random, log } = options
   const {
     part = everything,
     memory = createMemory(12 * 1024 * 1024),
@@ -106,10 +110,14 @@ export function createEngine(options: EngineOptions): Engine {
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
   const contest = createContest({ database, store, leaseMs, clock, random, signal: hard.signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
-  const execute = createExecute({ database, writer, store, mailer, workers, machines, now: () => clock.now(), log })
-  const settle = createSettle({ store, claims, machines, clock, random, log })
+  const life = createLife(events, database.name)
+  const execute = createExecute({
+    ...{ database, writer, store, mailer, workers, events, life, machines, ticks, log },
+    now: () => clock.now(),
+  })
+  const settle = createSettle({ store, claims, machines, life, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
-    createFly({ registration, claims, execute, settle, ticks, log, closed: () => closed }),
+    createFly({ registration, claims, execute, settle, life, ticks, log, closed: () => closed }),
   )
   const assess = createAssess(table)
   const due = new DueQueue(clock, sweepMs * 2)
@@ -117,15 +125,10 @@ export function createEngine(options: EngineOptions): Engine {
     ...{ assess, laneOf, due, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
-    recover: { fly: createRecover({ store, laneOf, clock, log }), share: memory.share() },
+    recover: { fly: createRecover({ store, laneOf, life, clock, log }), share: memory.share() },
     resolve: {
       fly: createResolve({
-        database,
-        writer,
-        table,
-        due,
-        clock,
-        log,
+        ...{ database, writer, table, due, life, clock, log },
         signal: hard.signal,
         onResolved: () => conflicts++,
       }),
@@ -144,6 +147,7 @@ export function createEngine(options: EngineOptions): Engine {
     part,
     arrivals,
     places,
+    life,
     clock,
     random,
     log,

@@ -3,17 +3,23 @@ import { failureOf, Reject } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import { checkNext } from './check-next.ts'
 import { ClaimLost } from './claims/claims.ts'
-import { createRun, type ContextOptions } from './context.ts'
+import { createRun, type ContextOptions, type Run } from './context.ts'
 import type { Flight } from './flight.ts'
 import type { Outcome } from './types.ts'
+
+export interface ExecuteOptions extends ContextOptions {
+  /** A clock that never jumps, milliseconds. */
+  readonly ticks: () => number
+}
 
 export type Execute = (flight: Flight) => Promise<Outcome>
 
 /** Runs the handler of a flight and says what came of it. Never throws. */
-export function createExecute(options: ContextOptions): Execute {
-  return async (flight) => {
+export function createExecute(options: ExecuteOptions): Execute {
+  const { life, ticks } = options
+
+  async function execute(flight: Flight, run: Run): Promise<Outcome> {
     const { registration } = flight
-    const run = createRun(options, flight)
     try {
       const doc: unknown = await flight.untilStopped(() => registration.handler(copyJson(flight.doc), run.context))
       if (doc === undefined || flight.left) return { kind: 'nothing' }
@@ -28,5 +34,16 @@ export function createExecute(options: ContextOptions): Execute {
       flight.done = run.done()
       flight.end()
     }
+  }
+
+  return async (flight) => {
+    const run = createRun(options, flight)
+    life.channel('handler:started')?.publish({ ...life.of(flight), key: run.context.key })
+    const began = ticks()
+    const outcome = await execute(flight, run)
+    life
+      .channel('handler:ended')
+      ?.publish({ ...life.of(flight), outcome: outcome.kind, ms: Math.round(ticks() - began) })
+    return outcome
   }
 }

@@ -3,6 +3,7 @@ import { Slots } from '../core/slots.ts'
 import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
 import type { Flight } from './flight.ts'
+import type { Life } from './life.ts'
 import type { Settle } from './settle.ts'
 import type { Stored } from './store.ts'
 import type { Outcome, Registration } from './types.ts'
@@ -12,6 +13,7 @@ export interface FlyOptions {
   readonly claims: Claims
   readonly execute: Execute
   readonly settle: Settle
+  readonly life: Life
   readonly ticks: () => number
   readonly log: Logger
   /** True once no further handler may start. */
@@ -37,7 +39,7 @@ const MAX_REASONS = 10
  * The way of the documents of one handler. At most `concurrency` run at once. Claims are won a little ahead of that,
  * so that they travel in groups: as many as the handler gets through in a tenth of a second.
  */
-export function createFly({ registration, claims, execute, settle, ticks, log, closed }: FlyOptions): Fly {
+export function createFly({ registration, claims, execute, settle, life, ticks, log, closed }: FlyOptions): Fly {
   const { concurrency } = registration.options
   const unsafe = registration.mode === 'unsafe'
   let meanMs = AHEAD_MS
@@ -49,7 +51,11 @@ export function createFly({ registration, claims, execute, settle, ticks, log, c
     if (closed()) return 'given-up'
     if (flight.outdated) return 'look-again'
     const claim = unsafe ? await claims.take(flight, giveWay) : undefined
-    if (claim?.kind === 'lost') return 'not-ours'
+    if (claim?.kind === 'lost') {
+      life.channel('claim:lost')?.publish(life.of(flight))
+      return 'not-ours'
+    }
+    if (claim?.kind === 'stored') life.channel('claim:won')?.publish(life.of(flight))
     if (claim) tellRefusal(flight, claim)
     if (claim?.kind === 'accepted') return 'look-again'
     if (claim?.kind === 'refused') return 'not-taken'

@@ -7,6 +7,7 @@ import type { Machines } from '../../ddocs/machine.ts'
 import type { Claims } from './claims/claims.ts'
 import { errored, failed, parked, saved } from './documents.ts'
 import type { Flight } from './flight.ts'
+import type { Life } from './life.ts'
 import type { Store, Stored } from './store.ts'
 import type { Outcome } from './types.ts'
 
@@ -14,6 +15,7 @@ export interface SettleOptions {
   readonly store: Store
   readonly claims: Claims
   readonly machines: Machines
+  readonly life: Life
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -24,7 +26,7 @@ export type Settle = (flight: Flight, outcome: Outcome) => Promise<void>
 
 const LOST: Failure = { code: 'lost', reason: 'its worker stopped before it was done' }
 
-export function createSettle({ store, claims, machines, clock, random, log }: SettleOptions): Settle {
+export function createSettle({ store, claims, machines, life, clock, random, log }: SettleOptions): Settle {
   /** The document that says it, or undefined where there is nothing to say. */
   function documentFor(flight: Flight, outcome: Outcome, now: number): Doc | undefined {
     const { mode, options } = flight.registration
@@ -68,6 +70,7 @@ export function createSettle({ store, claims, machines, clock, random, log }: Se
       }
     })
 
+    if (written?.kind === 'stored' || written?.kind === 'accepted') life.written(flight)
     if (outcome.kind === 'failed' || outcome.kind === 'rejected') {
       log.warn({ ...ids, ...outcome.failure }, 'handler failed')
     }

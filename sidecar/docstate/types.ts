@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Backoff } from '../core/backoff.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
 import type { Mail } from './mail.ts'
 
@@ -83,6 +84,8 @@ export interface Context {
   readonly mail: Mail
   /** Who is there in a role; to register, and to be told of changes: with `ctx.signal` until the handler ends. */
   readonly workers: Registry
+  /** What the sidecar tells of its own life, and channels of your own: with `ctx.signal` until the handler ends. */
+  readonly events: Events
   /**
    * Saves the document itself before the handler ends; returns it as stored. In another state that ends the entry: what
    * the handler returns or throws afterwards counts for nothing. Throws if the claim is lost.

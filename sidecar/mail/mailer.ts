@@ -6,6 +6,7 @@
 import { domainToASCII } from 'node:url'
 import type { Logger } from 'pino'
 import { ConfigError } from '../core/errors.ts'
+import type { Events } from '../events/channels.ts'
 import type { MailBinding, Message } from '../docstate/mail.ts'
 import { domainOf, parseSender, wireAddress } from './address.ts'
 import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
@@ -18,6 +19,7 @@ export interface MailerOptions {
   /** `sidecar@example.com` or `Sidecar <sidecar@example.com>`. */
   readonly from: string
   readonly log: Logger
+  readonly events: Events
   readonly times?: Partial<MailTimes>
 }
 
@@ -27,7 +29,7 @@ export interface Mailer extends MailBinding {
 }
 
 /** @throws ConfigError if `from` is no address */
-export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mailer {
+export function createMailer({ smtpUrl, from, log, events, times }: MailerOptions): Mailer {
   const sender = parseSender(from)
   if (!sender) throw new ConfigError([`SIDECAR_MAIL_FROM: expected an address, got "${from}"`])
   const domain = domainToASCII(domainOf(sender.address)) || 'localhost'
@@ -52,19 +54,23 @@ export function createMailer({ smtpUrl, from, log, times }: MailerOptions): Mail
     underWay.add(delivery)
     try {
       const answer = await delivery
+      events.channel('mail:sent')?.publish({ message_id: messageId, to })
       log.debug({ messageId, answer: withoutOthers(answer, '') }, 'mail accepted')
     } catch (thrown) {
-      report(thrown, messageId)
+      report(thrown, messageId, to)
       throw thrown
     } finally {
       underWay.delete(delivery)
     }
   }
 
-  function report(thrown: unknown, messageId: string): void {
+  function report(thrown: unknown, messageId: string, to: string): void {
     if (!(thrown instanceof MailError)) return
     const { code, response, message } = thrown.cause as DeliveryError
     const why = withoutOthers(response ?? message, '')
+    events
+      .channel('mail:failed')
+      ?.publish({ message_id: messageId, to, code: thrown.code, reason: withoutOthers(thrown.message, '') })
     if (thrown.code === 'mail_login') {
       log.error({ code, why }, 'no mail can be sent: the mail server refuses the user or the password in SMTP_URL')
     } else log.warn({ messageId, code, why }, thrown.message)

@@ -1,6 +1,7 @@
 import { isoTime } from '../core/clock.ts'
 import { CouchError } from '../couch/errors.ts'
-import { timeoutFrom, type WorkerOptions } from './documents.ts'
+import type { Events } from '../events/channels.ts'
+import { timeoutFrom, type Member, type WorkerOptions } from './documents.ts'
 import { Role, type Membership, type RoleOptions } from './role.ts'
 import { Subscriptions, type Ref, type Subscriber } from './subscriptions.ts'
 
@@ -45,8 +46,13 @@ const LAST_WORDS_MS = 2000
 /** Rounds that fail before somebody is told: the database may be about to be made. */
 const PATIENCE = 4
 
-export function createRegistry(options: RoleOptions): Registry {
-  const { clock, log } = options
+export interface RegistryOptions extends RoleOptions {
+  /** Where it is told who comes and goes. */
+  readonly events: Events
+}
+
+export function createRegistry(options: RegistryOptions): Registry {
+  const { clock, log, events } = options
   const roles = new Map<string, Kept>()
   /** Those on their way out, so that `close` waits for them too. */
   const leaving = new Set<Promise<void>>()
@@ -71,9 +77,13 @@ export function createRegistry(options: RoleOptions): Registry {
     let troubles = 0
     while (!stop.signal.aborted) {
       try {
+        const before = role.membership
         const changed = await role.round(stop.signal)
         troubles = 0
-        if (changed) subscriptions.tellAll(role.membership!)
+        if (changed) {
+          subscriptions.tellAll(role.membership!)
+          tellChange(before?.members ?? [], role.membership!)
+        }
       } catch (thrown) {
         if (stop.signal.aborted) break
         if (!(thrown instanceof CouchError)) throw thrown
@@ -82,6 +92,16 @@ export function createRegistry(options: RoleOptions): Registry {
         log[level]({ role: role.name, code: thrown.code, reason: thrown.message }, 'cannot see the other workers')
       }
       await clock.sleep(role.pauseMs(), stop.signal).catch(() => undefined)
+    }
+  }
+
+  function tellChange(before: readonly Member[], { role, members }: Membership): void {
+    const isIn = (all: readonly Member[]) => (member: Member) => all.some(({ id }) => id === member.id)
+    for (const { id } of members.filter((member) => !isIn(before)(member))) {
+      events.channel('worker:joined')?.publish({ role, worker: id })
+    }
+    for (const { id } of before.filter((member) => !isIn(members)(member))) {
+      events.channel('worker:left')?.publish({ role, worker: id })
     }
   }
 

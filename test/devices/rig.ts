@@ -9,6 +9,7 @@ import { userNameOf } from '../../sidecar/devices/names.ts'
 import { registerDevices, type RegistrationOptions } from '../../sidecar/devices/register.ts'
 import { createDeviceUsers } from '../../sidecar/devices/users.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
 import { createMailer } from '../../sidecar/mail/mailer.ts'
 import { loadTemplates } from '../../sidecar/mail/templates.ts'
 import { startRig, type Rig } from '../docstate/rig.ts'
@@ -26,7 +27,8 @@ export interface RegistrationRig {
 export async function startRegistrationRig(database: Database, options: RegistrationRig = {}): Promise<Rig> {
   const { url = couchUrl(), smtpUrl = 'smtp://127.0.0.1:1', worker = 'rig', mailsPerOwner = 5 } = options
   const couch = createTestCouch({ url })
-  const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', log: pino({ level: 'silent' }) })
+  const log = pino({ level: 'silent' })
+  const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', events: createEvents({ log }), log })
   onTestFinished(() => mailer.close())
   const registration: RegistrationOptions = {
     templates: loadTemplates(),

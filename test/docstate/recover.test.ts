@@ -5,6 +5,8 @@ import { createMemory } from '../../sidecar/core/memory.ts'
 import { Flight } from '../../sidecar/docstate/flight.ts'
 import type { FlightEnd } from '../../sidecar/docstate/fly.ts'
 import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
+import { createLife } from '../../sidecar/docstate/life.ts'
 import { createRecover } from '../../sidecar/docstate/recover.ts'
 import type { Stored } from '../../sidecar/docstate/store.ts'
 import type { Registration } from '../../sidecar/docstate/types.ts'
@@ -32,6 +34,7 @@ async function recover({
       share: createMemory(1000).share(),
     }),
     clock: systemClock,
+    life: createLife(createEvents({ log }), 'orders'),
     log,
   })(new Flight(registration, doc, 'ours'))
   return lines.map(({ msg, worker }) => `${worker}: ${msg}`)

@@ -7,6 +7,7 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../sidecar/docstate/engine.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
 import type { MailBinding } from '../../sidecar/docstate/mail.ts'
 import { startRegistry } from '../workers/registries.ts'
 import { installDocstate } from './install.ts'
@@ -32,7 +33,9 @@ export async function startRig(
   const control = createControl<Machines>(options.machines ?? {})
   register(control)
   await installDocstate(database, control.machines)
+  const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
   const engine = createEngine({
+    events: createEvents({ log }),
     workers: startRegistry(database), // does nothing until a handler asks for it
     database,
     table: control,
@@ -40,7 +43,7 @@ export async function startRig(
     worker: 'rig',
     clock: systemClock,
     random: Math.random,
-    log: pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' }),
+    log,
     heartbeatMs: 500,
     ...options,
   })

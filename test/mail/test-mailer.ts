@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import type { EntryMail } from '../../sidecar/docstate/mail.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
 import { createMailer, type Mailer, type MailerOptions } from '../../sidecar/mail/mailer.ts'
 
 export const message = { to: 'owner@example.com', subject: 'Hello', text: 'One', html: '<p>One</p>' }
@@ -16,7 +17,7 @@ export interface TestMailer extends Mailer {
 export function createTestMailer(smtpUrl: string, options: Partial<MailerOptions> = {}): TestMailer {
   let logged = ''
   const log = pino({ level: 'trace' }, { write: (line: string) => void (logged += line) })
-  const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', log, ...options })
+  const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', events: createEvents({ log }), log, ...options })
   onTestFinished(() => mailer.close())
   return {
     ...mailer,

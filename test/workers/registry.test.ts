@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import pino from 'pino'
 import { expect, test, vi } from 'vitest'
+import { createEvents } from '../../sidecar/events/channels.ts'
 import { listWorkers } from '../../sidecar/workers/list.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -25,6 +27,22 @@ test('whoever registers is seen by all, with what it tells of itself, until it u
   await one.unregister(ref)
   expect(await db.withPrefix('worker:')).toHaveLength(1)
   await eventually(() => expect(idsIn(two)).toEqual(['b']))
+})
+
+test('it is told who comes and who goes', async () => {
+  const db = await freshDb('workers')
+  const events = createEvents({ log: pino({ level: 'silent' }) })
+  const told: unknown[] = []
+  for (const name of ['worker:joined', 'worker:left'] as const) {
+    events.subscribe(name, ({ event }) => void told.push([name, event.role, event.worker]))
+  }
+  startRegistry(db, undefined, events).register('mill', 'a', quick)
+  await eventually(() => expect(told).toEqual([['worker:joined', 'mill', 'a']]))
+  const other = startRegistry(db)
+  const ref = other.register('mill', 'b', quick)
+  await eventually(() => expect(told.slice(1)).toEqual([['worker:joined', 'mill', 'b']]))
+  await other.unregister(ref)
+  await eventually(() => expect(told.slice(2)).toEqual([['worker:left', 'mill', 'b']]))
 })
 
 test('the same id again is the same ref, and changes what it tells; roles are apart', async () => {

@@ -12,6 +12,7 @@ import { carryBodies, MOST_BYTES } from './carry.ts'
 import type { DueQueue } from '../finding/due.ts'
 import { fold, mergedAlready, naming, sameDocument, type Branch } from './fold.ts'
 import type { Fly } from '../fly.ts'
+import type { Life } from '../life.ts'
 import { takingOut } from '../claims/rivals.ts'
 import { Stuck } from './stuck.ts'
 
@@ -20,6 +21,7 @@ export interface ResolveOptions {
   readonly writer: Writer
   readonly table: DispatchTable
   readonly due: DueQueue
+  readonly life: Life
   readonly clock: Clock
   readonly log: Logger
   /** The end of all patience. */
@@ -42,7 +44,7 @@ const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_requ
  * CouchDB shows, naming the others; then those go. Whoever finds only the first done sees the names, and does the second.
  */
 export function createResolve(options: ResolveOptions): Fly {
-  const { database, writer, table, due, clock, log, signal, onResolved } = options
+  const { database, writer, table, due, life, clock, log, signal, onResolved } = options
   const leases = new BranchLeases(() => clock.ticks())
   const stuck = new Stuck(() => clock.ticks())
   const carrying = createExclusive() // bodies of attachments: of one document at a time
@@ -139,6 +141,8 @@ export function createResolve(options: ResolveOptions): Fly {
         leases.forget(id)
         stuck.forget(id)
         onResolved()
+        const branches = 1 + (doc._conflicts?.length ?? 0)
+        life.channel('conflict:resolved')?.publish({ ...life.of(flight), branches })
         log.info({ doc: id, type: doc.type }, 'conflict resolved')
       }
       return 'settled'

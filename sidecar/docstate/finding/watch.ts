@@ -9,6 +9,7 @@ import { follow, type FeedEvent } from '../../feed/follow.ts'
 import type { PlaceStore } from '../../feed/place-store.ts'
 import { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
+import type { Life } from '../life.ts'
 import type { Arrivals } from './arrivals.ts'
 
 export interface WatchOptions {
@@ -16,6 +17,7 @@ export interface WatchOptions {
   readonly part: Part
   readonly arrivals: Arrivals
   readonly places: PlaceStore
+  readonly life: Life
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -101,7 +103,8 @@ export class Watch {
   }
 
   async #take(event: FeedEvent<Change>, signal: AbortSignal): Promise<void> {
-    const { log } = this.#options
+    const { log, life } = this.#options
+    const { database } = life
     switch (event.kind) {
       case 'rows':
         this.#life = event.life
@@ -111,10 +114,12 @@ export class Watch {
       case 'restarted':
         this.#progress = new Progress()
         this.#rewinds += 1
+        life.channel('feed:restarted')?.publish({ database, why: event.why })
         log.warn({ why: event.why }, 'the feed begins again from its start')
         return event.why === 'database-recreated' ? this.#options.onRecreated(signal) : undefined
       case 'connected':
         if (this.#trouble) log.info('the feed is back')
+        if (!this.#following) life.channel('feed:connected')?.publish({ database })
         this.#following = true
         this.#trouble = undefined
         return
@@ -123,10 +128,9 @@ export class Watch {
         const news = this.#trouble?.code !== error.code
         this.#following = false
         this.#trouble = error
-        return log[news ? 'warn' : 'debug'](
-          { code: error.code, reason: error.message, retryInMs },
-          'the feed is broken',
-        )
+        const { code, message: reason } = error
+        life.channel('feed:broken')?.publish({ database, code, reason, retry_in_ms: Math.round(retryInMs) })
+        return log[news ? 'warn' : 'debug']({ code, reason, retryInMs }, 'the feed is broken')
       }
     }
   }

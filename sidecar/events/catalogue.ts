@@ -1,0 +1,113 @@
+import type { EventMap } from './map.ts'
+
+/** What events are about, and the fields that tell it. */
+export const ABOUT = {
+  database: { database: 'name of the database' },
+  document: {
+    database: 'name of the database',
+    id: 'of the document',
+    type: 'of the document',
+    state: 'that it was in before',
+  },
+  mail: { message_id: 'as in the mail’s header', to: 'address of the recipient' },
+  worker: { role: 'of the worker', worker: 'its id' },
+} as const
+
+type Description<E, A extends keyof typeof ABOUT> = {
+  readonly about: A
+  /** When it is told. */
+  readonly when: string
+  /** What its other fields are. */
+  readonly fields: { readonly [F in Exclude<keyof E, keyof (typeof ABOUT)[A]>]: string }
+}
+
+export type EventDescription<E> = { [A in keyof typeof ABOUT]: Description<E, A> }[keyof typeof ABOUT]
+
+const WHY = { code: 'of what went wrong, for programs', reason: 'the same, for people' }
+
+/** Every event there is. docs/events.md is made of it. */
+export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap[K]> } = {
+  'feed:connected': {
+    about: 'database',
+    when: 'the feed of a database is being read',
+    fields: {},
+  },
+  'feed:broken': {
+    about: 'database',
+    when: 'the feed of a database could not be read; it is tried again',
+    fields: { ...WHY, retry_in_ms: 'milliseconds until then' },
+  },
+  'feed:restarted': {
+    about: 'database',
+    when: 'the feed begins again from its start; nothing is handled twice',
+    fields: { why: '`database-recreated` or `malformed-place`' },
+  },
+  'claim:won': {
+    about: 'document',
+    when: 'an unsafe document is this worker’s to handle',
+    fields: {},
+  },
+  'claim:lost': {
+    about: 'document',
+    when: 'this worker reached for a document, and another has it',
+    fields: {},
+  },
+  'claim:inherited': {
+    about: 'document',
+    when: 'a document is taken over from a worker that gave no sign of life',
+    fields: { worker: 'id of that one' },
+  },
+  'handler:started': {
+    about: 'document',
+    when: 'a handler begins',
+    fields: { key: '`ctx.key`: the same for all tries of one entry into a state' },
+  },
+  'handler:ended': {
+    about: 'document',
+    when: 'a handler ended, before its outcome is saved',
+    fields: {
+      outcome: '`next`, `nothing`, `failed`, `rejected`, `claim-lost` or `stopped`',
+      ms: 'milliseconds that it ran',
+    },
+  },
+  'document:saved': {
+    about: 'document',
+    when: 'the outcome of a handler is in CouchDB',
+    fields: { next: 'the state that it is in now', rev: 'the revision' },
+  },
+  'document:parked': {
+    about: 'document',
+    when: 'nobody knows whether the effect happened: a person decides',
+    fields: { reason: WHY.reason },
+  },
+  'document:failed': {
+    about: 'document',
+    when: 'a handler has failed, and that is written down',
+    fields: { ...WHY, attempts: 'tries so far', retry_at: 'when it is tried again; null: never, its state is `error`' },
+  },
+  'conflict:resolved': {
+    about: 'document',
+    when: 'branches that replication brought were made one document',
+    fields: { branches: 'how many there were' },
+  },
+  'mail:sent': {
+    about: 'mail',
+    when: 'the mail server has taken a mail',
+    fields: {},
+  },
+  'mail:failed': {
+    about: 'mail',
+    when: 'a mail could not be handed over',
+    fields: WHY,
+  },
+  'worker:joined': {
+    about: 'worker',
+    when: 'a worker of a role is there',
+    fields: {},
+  },
+  'worker:left': {
+    about: 'worker',
+    when: 'a worker of a role has gone, or was found dead',
+    fields: {},
+  },
+}

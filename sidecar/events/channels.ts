@@ -1,0 +1,119 @@
+import { inspect } from 'node:util'
+import type { Logger } from 'pino'
+import type { EventMap } from './map.ts'
+
+/** A subscription. It stands in every message, and ends it. */
+export interface Ref {
+  readonly channel: unknown
+}
+
+export interface Message<E = unknown> {
+  /** The same object for every subscriber. */
+  readonly event: Readonly<E>
+  readonly ref: Ref
+  readonly channel: unknown
+}
+
+export type Subscriber<E = unknown> = (message: Message<E>) => unknown
+
+/** What somebody listens to. */
+export interface Channel<E = unknown> {
+  /** Calls every subscriber, in the order in which they came. Never throws. */
+  publish(event: E): void
+}
+
+/**
+ * Event channels, named by anything that a `Map` takes for a key; `EventMap` lists those of the sidecar itself. A
+ * channel is there as long as somebody listens to it (after Paul J. Davis, "Couch Events").
+ *
+ * @example
+ * const ref = events.subscribe('mail:sent', ({ event }) => console.log(event.to), { signal })
+ * events.channel('mail:sent')?.publish({ to }) // with nobody there the event is not even made
+ * events.unsubscribe(ref)
+ */
+export interface Events {
+  /** The channel, if anybody listens to it. One look-up. */
+  channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
+  channel(name: unknown): Channel | undefined
+  /** Calls the subscriber for every event from now on, until `unsubscribe`, or the signal. */
+  subscribe<K extends keyof EventMap>(name: K, subscriber: Subscriber<EventMap[K]>, options?: SubscribeOptions): Ref
+  subscribe(name: unknown, subscriber: Subscriber, options?: SubscribeOptions): Ref
+  /** Ends a subscription at once. One that has ended, or is another's, is nothing to do. */
+  unsubscribe(ref: Ref): void
+}
+
+export interface SubscribeOptions {
+  readonly signal?: AbortSignal
+}
+
+interface Subscription {
+  readonly ref: Ref
+  readonly subscriber: Subscriber
+  readonly end: () => void
+  ended: boolean
+}
+
+export function createEvents({ log }: { readonly log: Logger }): Events {
+  const live = new Map<unknown, LiveChannel>()
+  const subscriptions = new Map<Ref, Subscription>()
+  const report = (channel: unknown, err: unknown) =>
+    log.error({ channel: inspect(channel), err }, 'a subscriber to events failed')
+
+  function subscribe(name: unknown, subscriber: Subscriber, { signal }: SubscribeOptions = {}): Ref {
+    const ref: Ref = Object.freeze({ channel: name })
+    if (signal?.aborted) return ref
+    const abort = () => unsubscribe(ref)
+    const subscription = {
+      ref,
+      subscriber,
+      ended: false,
+      end: () => signal?.removeEventListener('abort', abort),
+    }
+    signal?.addEventListener('abort', abort, { once: true })
+    subscriptions.set(ref, subscription)
+    const channel = live.get(name) ?? new LiveChannel(name, report)
+    live.set(name, channel)
+    channel.subscriptions = [...channel.subscriptions, subscription]
+    return ref
+  }
+
+  function unsubscribe(ref: Ref): void {
+    const subscription = subscriptions.get(ref)
+    if (!subscription) return
+    subscription.ended = true
+    subscription.end()
+    subscriptions.delete(ref)
+    const channel = live.get(ref.channel)!
+    channel.subscriptions = channel.subscriptions.filter((other) => other !== subscription)
+    if (channel.subscriptions.length === 0) live.delete(ref.channel)
+  }
+
+  return { channel: (name: unknown) => live.get(name), subscribe, unsubscribe }
+}
+
+class LiveChannel implements Channel {
+  /** Replaced, never changed: a message goes to those who were there when it was published. */
+  subscriptions: readonly Subscription[] = []
+  readonly #name: unknown
+  readonly #report: (channel: unknown, err: unknown) => void
+
+  constructor(name: unknown, report: (channel: unknown, err: unknown) => void) {
+    this.#name = name
+    this.#report = report
+  }
+
+  publish(event: unknown): void {
+    for (const { ref, subscriber, ended } of this.subscriptions) {
+      if (!ended) this.#call(subscriber, { event, ref, channel: this.#name } as Message)
+    }
+  }
+
+  #call(subscriber: Subscriber, message: Message): void {
+    try {
+      const answer = subscriber(message)
+      if (answer instanceof Promise) answer.catch((thrown: unknown) => this.#report(this.#name, thrown))
+    } catch (thrown) {
+      this.#report(this.#name, thrown)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * What the sidecar tells of its own life: the channels, by the name of what it is about and what it did. Whoever adds
+ * one describes it in `catalogue.ts`, of which docs/events.md is made.
+ */
+export interface EventMap {
+  'feed:connected': InDatabase
+  'feed:broken': InDatabase & Why & { readonly retry_in_ms: number }
+  'feed:restarted': InDatabase & { readonly why: string }
+  'claim:won': OfDocument
+  'claim:lost': OfDocument
+  'claim:inherited': OfDocument & { readonly worker: string }
+  'handler:started': OfDocument & { readonly key: string }
+  'handler:ended': OfDocument & { readonly outcome: string; readonly ms: number }
+  'document:saved': OfDocument & { readonly next: string; readonly rev: string }
+  'document:parked': OfDocument & { readonly reason: string }
+  'document:failed': OfDocument & Why & { readonly attempts: number; readonly retry_at: string | null }
+  'conflict:resolved': OfDocument & { readonly branches: number }
+  'mail:sent': { readonly message_id: string; readonly to: string }
+  'mail:failed': { readonly message_id: string; readonly to: string } & Why
+  'worker:joined': OfWorker
+  'worker:left': OfWorker
+}
+
+export interface InDatabase {
+  readonly database: string
+}
+
+/** The state is the one that it was in before. */
+export interface OfDocument extends InDatabase {
+  readonly id: string
+  readonly type: string
+  readonly state: string
+}
+
+interface OfWorker {
+  readonly role: string
+  readonly worker: string
+}
+
+interface Why {
+  readonly code: string
+  readonly reason: string
+}

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto'
+import type { Events } from '../events/channels.ts'
+import { createOutlet, type Outlet } from './outlet.ts'
+
+/** One channel, for all who read it over HTTP: one subscription, and one text for each message. */
+export interface ChannelFeed {
+  /** @param lastId the `Last-Event-ID` of a reader that comes back */
+  open(lastId?: string): Outlet
+  /** To everybody. */
+  write(text: string): void
+  /** Ends it for everybody. */
+  close(): void
+}
+
+export interface ChannelFeedOptions {
+  readonly events: Events
+  readonly channel: string
+  /** Bytes that a reader may leave untaken. */
+  readonly limit: number
+  /** The last reader has gone, and with it the subscription. */
+  readonly onEmpty: () => void
+}
+
+const SLOW = { error: 'slow_reader', reason: 'This reader did not take its events in time; some of them are lost.' }
+
+export function createChannelFeed({ events, channel, limit, onEmpty }: ChannelFeedOptions): ChannelFeed {
+  const life = randomUUID()
+  const readers = new Set<Outlet>()
+  let count = 0
+  const ref = events.subscribe(channel, ({ event }) => {
+    const data = JSON.stringify(event) ?? 'null'
+    write(`id: ${life}/${++count}\ndata: ${data}\n\n`)
+  })
+
+  function write(text: string): void {
+    for (const reader of readers) reader.write(text)
+  }
+
+  /** How many messages came after this one; null if nobody knows. */
+  function missedSince(lastId: string): number | null {
+    const [, of, seen] = /^(.*)\/(\d+)$/.exec(lastId) ?? []
+    return of === life && Number(seen) <= count ? count - Number(seen) : null
+  }
+
+  return {
+    write,
+    open(lastId) {
+      const reader = createOutlet({
+        limit,
+        tooSlow: serverEvent('error', SLOW),
+        onClose() {
+          readers.delete(reader)
+          if (readers.size > 0) return
+          events.unsubscribe(ref)
+          onEmpty()
+        },
+      })
+      readers.add(reader)
+      reader.write(': the events of this channel from now on\n\n')
+      const missed = lastId === undefined ? 0 : missedSince(lastId)
+      if (missed !== 0) reader.write(serverEvent('missed', { missed }))
+      return reader
+    },
+    close() {
+      for (const reader of [...readers]) reader.close()
+    },
+  }
+}
+
+const serverEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`

@@ -1,0 +1,53 @@
+export interface OutletOptions {
+  /** What one reader may leave untaken, bytes, beside what the connection buffers. */
+  readonly limit: number
+  /** The last words for one that has left more. */
+  readonly tooSlow: string
+  /** Called once, when it is over for whatever reason. */
+  readonly onClose: () => void
+}
+
+/**
+ * The body of an endless answer. It never waits for its reader, and never keeps more than a limit for it: one that is
+ * slower than that is cut off.
+ */
+export interface Outlet {
+  readonly body: ReadableStream<Uint8Array>
+  /** Nothing, once it is over. */
+  write(text: string): void
+  /** After what was written before. */
+  close(): void
+}
+
+const encoder = new TextEncoder()
+
+export function createOutlet({ limit, tooSlow, onClose }: OutletOptions): Outlet {
+  let stream!: ReadableStreamDefaultController<Uint8Array>
+  let open = true
+
+  const over = () => {
+    if (!open) return
+    open = false
+    onClose()
+  }
+  const close = () => {
+    if (open) stream.close()
+    over()
+  }
+  const body = new ReadableStream<Uint8Array>(
+    { start: (controller) => void (stream = controller), cancel: over },
+    { highWaterMark: limit, size: (chunk) => chunk.byteLength },
+  )
+
+  return {
+    body,
+    write(text) {
+      if (!open) return
+      const bytes = encoder.encode(text)
+      const fits = stream.desiredSize! >= bytes.byteLength
+      stream.enqueue(fits ? bytes : encoder.encode(tooSlow))
+      if (!fits) close()
+    },
+    close,
+  }
+}

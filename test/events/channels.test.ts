@@ -1,0 +1,145 @@
+import pino from 'pino'
+import { expect, test, vi } from 'vitest'
+import { createEvents, type Message } from '../../sidecar/events/channels.ts'
+
+const start = (write = vi.fn()) => ({ write, events: createEvents({ log: pino({ level: 'error' }, { write }) }) })
+
+/** A subscriber that remembers what it was told. */
+function listener() {
+  const told: Message[] = []
+  return {
+    told,
+    events: () => told.map(({ event }) => event),
+    subscriber: (message: Message) => void told.push(message),
+  }
+}
+
+test('a channel is made by the first subscriber and gone with the last', () => {
+  const { events } = start()
+  expect(events.channel('a')).toBeUndefined()
+  const refs = [events.subscribe('a', () => {}), events.subscribe('a', () => {})]
+  expect(events.channel('a')).toBeDefined()
+  events.unsubscribe(refs[0]!)
+  events.unsubscribe(refs[0]!)
+  expect(events.channel('a'), 'one is left').toBeDefined()
+  events.unsubscribe(refs[1]!)
+  expect(events.channel('a')).toBeUndefined()
+})
+
+test('a message is the event, the ref of the subscription, and the channel', () => {
+  const { events } = start()
+  const { told, subscriber } = listener()
+  const [a, b] = [events.subscribe('a', subscriber), events.subscribe('b', subscriber)]
+  events.channel('b')?.publish({ n: 1 })
+  events.channel('a')?.publish({ n: 2 })
+  expect(told).toEqual([
+    { event: { n: 1 }, ref: b, channel: 'b' },
+    { event: { n: 2 }, ref: a, channel: 'a' },
+  ])
+  expect(told[0]!.ref).toBe(b)
+})
+
+test('the same function may subscribe twice, and ends each for itself', () => {
+  const { events } = start()
+  const { told, subscriber } = listener()
+  const [first, second] = [events.subscribe('a', subscriber), events.subscribe('a', subscriber)]
+  events.channel('a')?.publish(1)
+  expect(told.map(({ ref }) => ref)).toEqual([first, second])
+  events.unsubscribe(first)
+  events.channel('a')?.publish(2)
+  expect(told.slice(2)).toEqual([{ event: 2, ref: second, channel: 'a' }])
+})
+
+test('with nobody there, the event is not even made', () => {
+  const { events } = start()
+  const make = vi.fn(() => ({}))
+  events.channel('a')?.publish(make())
+  events.unsubscribe(events.subscribe('a', () => {}))
+  events.channel('a')?.publish(make())
+  expect(make).not.toHaveBeenCalled()
+})
+
+test.each([['a text'], [Symbol('a symbol')], [{ an: 'object' }], [undefined], [NaN], [Object.create(null)]])(
+  'a channel may be called %o',
+  (name: unknown) => {
+    const { events, write } = start()
+    const { subscriber, events: told } = listener()
+    events.subscribe(name, subscriber)
+    events.subscribe(name, () => {
+      throw new Error('mine')
+    })
+    events.channel(name)?.publish('x')
+    expect(told()).toEqual(['x'])
+    expect(write).toHaveBeenCalledOnce()
+  },
+)
+
+test('a subscriber that throws or rejects is logged, and harms neither the others nor the publisher', async () => {
+  const { events, write } = start()
+  const before = listener()
+  const after = listener()
+  events.subscribe('a', before.subscriber)
+  events.subscribe('a', () => {
+    throw new Error('thrown by a subscriber')
+  })
+  events.subscribe('a', async () => {
+    throw new Error('rejected by a subscriber')
+  })
+  events.subscribe('a', after.subscriber)
+  events.channel('a')?.publish(1)
+  events.channel('a')?.publish(2)
+  await new Promise(setImmediate)
+  expect([before.events(), after.events()]).toEqual([
+    [1, 2],
+    [1, 2],
+  ])
+  const lines = write.mock.calls.map(([line]) => String(line))
+  expect(lines.filter((line) => line.includes('thrown by a subscriber'))).toHaveLength(2)
+  expect(lines.filter((line) => line.includes('rejected by a subscriber'))).toHaveLength(2)
+})
+
+test('a subscriber that takes its time is not waited for', () => {
+  const { events } = start()
+  const { events: told, subscriber } = listener()
+  events.subscribe('a', () => new Promise(() => {}))
+  events.subscribe('a', subscriber)
+  events.channel('a')?.publish(1)
+  expect(told()).toEqual([1])
+})
+
+test('it ends with its signal, and does not begin with one that has aborted', () => {
+  const { events } = start()
+  const { events: told, subscriber } = listener()
+  const leaving = new AbortController()
+  events.subscribe('a', subscriber, { signal: leaving.signal })
+  events.channel('a')?.publish(1)
+  leaving.abort()
+  expect(events.channel('a')).toBeUndefined()
+  events.unsubscribe(events.subscribe('a', subscriber, { signal: leaving.signal }))
+  expect(events.channel('a')).toBeUndefined()
+  expect(told()).toEqual([1])
+})
+
+test('who ends leaves nothing behind at the signal', () => {
+  const { events } = start()
+  const { signal } = new AbortController()
+  const remove = vi.spyOn(signal, 'removeEventListener')
+  events.unsubscribe(events.subscribe('a', () => {}, { signal }))
+  expect(remove).toHaveBeenCalledOnce()
+})
+
+test('who leaves during a message gets it no more; who comes gets the next one', () => {
+  const { events } = start()
+  const late = listener()
+  const leaving = listener()
+  events.subscribe('a', () => {
+    events.unsubscribe(ref)
+    if (late.told.length === 0) events.subscribe('a', late.subscriber)
+  })
+  const ref = events.subscribe('a', leaving.subscriber)
+  events.channel('a')?.publish(1)
+  expect([leaving.events(), late.events()]).toEqual([[], []])
+  events.channel('a')?.publish(2)
+  expect(late.events()).toContain(2)
+  expect(leaving.events()).toEqual([])
+})

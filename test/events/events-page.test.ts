@@ -1,0 +1,16 @@
+import { readFile } from 'node:fs/promises'
+import { format, resolveConfig } from 'prettier'
+import { expect, test } from 'vitest'
+import { renderEvents } from '../../sidecar/events/render-events.ts'
+
+const page = new URL('../../docs/events.md', import.meta.url).pathname
+const TABLES = /(?<=<!-- made from sidecar\/events\/catalogue.ts.*-->\n)[^]*(?=<!-- end of the tables -->)/
+
+/** With `--update` it brings the page up to date. */
+test('docs/events.md shows the events as they are', async () => {
+  const written = await readFile(page, 'utf8')
+  expect(written).toMatch(TABLES)
+  const text = written.replace(TABLES, () => `\n${renderEvents()}\n\n`)
+  const formatted = await format(text, { ...(await resolveConfig(page)), filepath: page })
+  await expect(formatted).toMatchFileSnapshot(page)
+})

@@ -1,0 +1,185 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { Hono, type MiddlewareHandler } from 'hono'
+import { pino } from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
+import { createHttp } from '../../sidecar/http/app.ts'
+import { HttpError } from '../../sidecar/http/errors.ts'
+import { eventFeeds, type EventsOptions } from '../../sidecar/http/events.ts'
+import { listen } from '../../sidecar/http/listen.ts'
+import { openBrowser } from '../support/browser.ts'
+import { needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+
+const log = pino({ level: 'silent' })
+const everybody: MiddlewareHandler = (_, next) => next()
+
+async function start(options: Partial<EventsOptions> = {}, ...others: Hono[]) {
+  const events = createEvents({ log })
+  const stopping = new AbortController()
+  const route = eventFeeds({ events, adminOnly: everybody, clock: systemClock, signal: stopping.signal, ...options })
+  const app = createHttp({ routes: [route, ...others], log })
+  const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
+  onTestFinished(() => http.close())
+  onTestFinished(() => stopping.abort())
+  return { events, url: http.url, port: http.port, stop: () => stopping.abort() }
+}
+
+/** A reader, and what has come so far. */
+async function read(url: string, headers: Record<string, string> = {}) {
+  const leaving = new AbortController()
+  onTestFinished(() => leaving.abort())
+  const response = await fetch(url, { headers, signal: leaving.signal })
+  const reader = { response, text: '', ended: false, leave: () => leaving.abort() }
+  void (async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>)
+      reader.text += decoder.decode(chunk, { stream: true })
+    reader.ended = true
+  })().catch(() => undefined)
+  return reader
+}
+
+const lastId = (text: string) => [...text.matchAll(/^id: (.*)$/gm)].at(-1)![1]!
+
+test('what is published in a channel comes as events, each with its id; what others publish does not', async () => {
+  const { events, url } = await start()
+  const reader = await read(`${url}/_events/mail:sent`)
+  expect(reader.response.headers.get('content-type')).toBe('text/event-stream')
+  events.channel('mail:failed')?.publish({ message_id: 'a', to: 'b', code: 'c', reason: 'd' })
+  events.channel('mail:sent')?.publish({ message_id: 'm1', to: 'you@example.com' })
+  events.channel('mail:sent')?.publish({ message_id: 'm2', to: 'you@example.com' })
+  const second = 'data: {"message_id":"m2","to":"you@example.com"}\n\n'
+  await eventually(() => expect(reader.text).toContain(second))
+  expect(reader.text.match(/^data/gm)).toHaveLength(2)
+  expect(reader.text).toMatch(/^: .*\n\nid: (.*)\/1\ndata: .*\n\nid: \1\/2\n/)
+})
+
+test('a channel may have any name', async () => {
+  const { events, url } = await start()
+  const reader = await read(`${url}/_events/${encodeURIComponent('a/b: ü')}`)
+  events.channel('a/b: ü')?.publish({ n: 1 })
+  await eventually(() => expect(reader.text).toContain('data: {"n":1}\n\n'))
+})
+
+test('all readers of a channel are one subscriber, which goes with the last of them', async () => {
+  const { events, url } = await start()
+  const readers = await Promise.all([1, 2, 3].map(() => read(`${url}/_events/a`)))
+  events.channel('a')?.publish('x')
+  for (const reader of readers) await eventually(() => expect(reader.text).toContain('data: "x"'))
+  expect(new Set(readers.map(({ text }) => lastId(text))).size).toBe(1)
+  readers[0]!.leave()
+  readers[1]!.leave()
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(events.channel('a')).toBeDefined()
+  readers[2]!.leave()
+  await eventually(() => expect(events.channel('a')).toBeUndefined())
+})
+
+test('a sign of life comes while nothing happens', async () => {
+  const { url } = await start({ heartbeatMs: 50 })
+  const reader = await read(`${url}/_events/a`)
+  await eventually(() => expect(reader.text.match(/^:$/gm)?.length).toBeGreaterThan(2))
+})
+
+test('a reader that does not take what comes is told so and cut off; the others miss nothing', async () => {
+  const { events, url, port } = await start({ limit: 512 * 1024 })
+  const slow = connect(port, '127.0.0.1')
+  onTestFinished(() => void slow.destroy())
+  await once(slow, 'connect')
+  slow.pause().write('GET /_events/a HTTP/1.1\r\nHost: x\r\n\r\n')
+  await eventually(() => expect(events.channel('a')).toBeDefined())
+  const quick = await read(`${url}/_events/a`)
+  const event = { fill: 'x'.repeat(256 * 1024) }
+  let count = 0
+  let received = ''
+  slow.setEncoding('utf8').on('data', (text: string) => void (received += text))
+  slow.pause()
+  while (count < 120) {
+    // 30 MB: more than the connection buffers
+    events.channel('a')?.publish({ ...event, count: ++count })
+    await eventually(() => expect(quick.text).toContain(`"count":${count}}`))
+    quick.text = ''
+  }
+  slow.resume()
+  await eventually(() => expect(received).toMatch(/event: error\ndata: \{"error":"slow_reader".*\}\n\n/))
+  await once(slow, 'close').catch(() => undefined)
+  expect(received).not.toContain(`"count":${count}}`)
+  expect(quick.ended).toBe(false)
+})
+
+test('a reader that comes back is told what it has missed, where that is known', async () => {
+  const { events, url } = await start()
+  const stays = await read(`${url}/_events/a`)
+  const leaves = await read(`${url}/_events/a`)
+  events.channel('a')?.publish(1)
+  await eventually(() => expect(leaves.text).toContain('data: 1'))
+  const id = lastId(leaves.text)
+  leaves.leave()
+  const again = await read(`${url}/_events/a`, { 'Last-Event-ID': id })
+  await eventually(() => expect(again.text).toContain(':'))
+  expect(again.text, 'nothing').not.toContain('missed')
+  again.leave()
+  events.channel('a')?.publish(2)
+  events.channel('a')?.publish(3)
+  await eventually(() => expect(stays.text).toContain('data: 3'))
+  const late = await read(`${url}/_events/a`, { 'Last-Event-ID': id })
+  await eventually(() => expect(late.text).toContain('event: missed\ndata: {"missed":2}\n\n'))
+})
+
+test.each(['5f0c/7', 'nonsense', ''])('… and that it is not known after “%s”', async (id) => {
+  const { url } = await start()
+  const reader = await read(`${url}/_events/a`, { 'Last-Event-ID': id })
+  await eventually(() => expect(reader.text).toContain('event: missed\ndata: {"missed":null}\n\n'))
+})
+
+test('the stop ends every reader', async () => {
+  const { events, url, stop } = await start()
+  const readers = await Promise.all(['a', 'b'].map((channel) => read(`${url}/_events/${channel}`)))
+  stop()
+  for (const reader of readers) await eventually(() => expect(reader.ended).toBe(true))
+  expect(events.channel('a')).toBeUndefined()
+})
+
+test('HEAD subscribes nobody; nothing but GET is allowed; others than admins are refused', async () => {
+  const { events, url } = await start()
+  expect((await fetch(`${url}/_events/a`, { method: 'HEAD' })).headers.get('content-type')).toBe('text/event-stream')
+  expect(events.channel('a')).toBeUndefined()
+  expect((await fetch(`${url}/_events/a`, { method: 'POST' })).status).toBe(405)
+  const adminOnly: MiddlewareHandler = () => {
+    throw new HttpError(401, 'unauthorized', 'You are not a server admin.')
+  }
+  const closed = await start({ adminOnly })
+  expect((await fetch(`${closed.url}/_events/a`)).status).toBe(401)
+  expect(closed.events.channel('a')).toBeUndefined()
+})
+
+test('a browser’s EventSource reads it, and comes back by itself after a cut', async () => {
+  needs('browser')
+  const page = new Hono()
+  page.get('/page', (c) => {
+    c.header('Content-Security-Policy', "default-src 'self' 'unsafe-inline'")
+    return c.html(`<script>
+      seen = []
+      source = new EventSource('/_events/a')
+      source.onopen = () => seen.push('open')
+      source.onmessage = ({ data }) => seen.push(data)
+      source.addEventListener('missed', ({ data }) => seen.push(data))
+    </script>`)
+  })
+  const { events, url } = await start({ limit: 1000 }, page)
+  const tab = await (await openBrowser()).newPage()
+  await tab.goto(`${url}/page`)
+  const seen = () => tab.evaluate('seen')
+  await eventually(() => expect(events.channel('a')).toBeDefined())
+  events.channel('a')?.publish({ n: 1 })
+  await eventually(async () => expect(await seen()).toEqual(['open', '{"n":1}']))
+  events.channel('a')?.publish('x'.repeat(2000)) // too much at once: it is cut off
+  await eventually(() => expect(events.channel('a')).toBeUndefined())
+  await eventually(() => expect(events.channel('a')).toBeDefined(), { within: 20_000 })
+  await eventually(async () => expect(await seen()).toEqual(['open', '{"n":1}', 'open', '{"missed":null}']))
+  events.channel('a')?.publish({ n: 2 })
+  await eventually(async () => expect(((await seen()) as string[]).at(-1)).toBe('{"n":2}'))
+})
