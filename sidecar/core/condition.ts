@@ -5,7 +5,10 @@ export class Condition {
   /** Resolves when it holds. Rejects with the signal's reason. */
   async until(holds: () => boolean, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
-    while (!holds()) await this.#change(signal)
+    while (!holds()) {
+      await this.#change(signal)
+      signal?.throwIfAborted()
+    }
   }
 
   changed(): void {

@@ -1,6 +1,6 @@
 import type { Couch } from './client.ts'
 import { CouchError, isCouchError } from './errors.ts'
-import type { ReadMany } from './read-many.ts'
+import type { ReadMany, ReadManyOptions } from './read-many.ts'
 import type { BulkRow, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
 
 export interface CallOptions {
@@ -33,7 +33,7 @@ export interface Database {
   /** Every end of the document's history, deleted ones too, that any copy knows of which a cluster can ask now. */
   leaves(id: string, options?: CallOptions): Promise<Leaf[]>
   /** See `ReadMany`. */
-  getMany(ids: readonly string[], options?: CallOptions): Promise<StoredDoc[]>
+  getMany(ids: readonly string[], options?: ReadManyOptions): Promise<StoredDoc[]>
   /** The documents whose ids begin so, in the order of their ids. */
   withPrefix(prefix: string, options?: CallOptions): Promise<StoredDoc[]>
   /** The `_local` documents of these ids, as far as they are there. Not every server can (`local.ts`). */

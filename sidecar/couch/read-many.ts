@@ -1,14 +1,19 @@
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import type { StoredDoc, ViewResult } from './documents.ts'
-import { CouchError } from './errors.ts'
+import { CouchError, isCouchError } from './errors.ts'
 import { compareRevs } from './revs.ts'
 
 /**
  * Reads documents by their ids, in the order of the ids, with `_conflicts` where there are any; what is missing or
  * deleted is left out. Throws `CouchError`; `garbled` if the answer is more than we hold at once.
  */
-export type ReadMany = (database: string, ids: readonly string[], options?: CallOptions) => Promise<StoredDoc[]>
+export type ReadMany = (database: string, ids: readonly string[], options?: ReadManyOptions) => Promise<StoredDoc[]>
+
+export interface ReadManyOptions extends CallOptions {
+  /** Called for each document that the server could not read, which is left out then. Without it that is an error. */
+  readonly onFailed?: (id: string, reason: string) => void
+}
 
 /**
  * By `_bulk_get` where the server reads all of one request together (CouchDB since 3.3): less than half of what the same
@@ -16,9 +21,24 @@ export type ReadMany = (database: string, ids: readonly string[], options?: Call
  */
 export function createReadMany(couch: Couch): ReadMany {
   let together: boolean | undefined
-  return async (db, ids, options) => {
+  let proven = false
+  return async (db, ids, { onFailed, ...options } = {}) => {
+    const fail = (id: string, reason: string) => {
+      if (!onFailed)
+        throw new CouchError('server', { request: `reading many documents of ${db}`, reason: `${id}: ${reason}` })
+      onFailed(id, reason)
+    }
     together ??= await readsTogether(couch, options)
-    return together ? byBulkGet(couch, db, ids, options) : byKeys(couch, db, ids, options)
+    if (!together) return byKeys(couch, db, ids, fail, options)
+    try {
+      const docs = await byBulkGet(couch, db, ids, fail, options)
+      proven = true
+      return docs
+    } catch (thrown) {
+      if (proven || (!isCouchError(thrown, 'forbidden') && !isCouchError(thrown, 'bad_request'))) throw thrown
+      together = false // something between us and CouchDB does not let it through
+      return byKeys(couch, db, ids, fail, options)
+    }
   }
 }
 
@@ -33,12 +53,14 @@ async function readsTogether(couch: Couch, options?: CallOptions): Promise<boole
   }
 }
 
-async function byKeys(couch: Couch, db: string, keys: readonly string[], options?: CallOptions) {
+type Fail = (id: string, reason: string) => void
+
+async function byKeys(couch: Couch, db: string, keys: readonly string[], fail: Fail, options: CallOptions) {
   const query = { include_docs: true, conflicts: true }
   const request = { method: 'POST', db, path: '_all_docs', query, body: { keys }, ...options } as const
   const { rows } = await couch.request<ViewResult>(request)
   return rows.flatMap(({ key, doc, error }) => {
-    if (error !== undefined && error !== 'not_found') throw failed(db, String(key), error)
+    if (error !== undefined && error !== 'not_found') fail(String(key), error)
     return doc ? [doc] : []
   })
 }
@@ -52,18 +74,18 @@ interface BulkGotDoc {
   readonly error?: { readonly error: string; readonly reason: string }
 }
 
-async function byBulkGet(couch: Couch, db: string, ids: readonly string[], options?: CallOptions) {
+async function byBulkGet(couch: Couch, db: string, ids: readonly string[], fail: Fail, options: CallOptions) {
   const body = { docs: ids.map((id) => ({ id })) }
   const { results } = await couch.request<BulkGot>({ method: 'POST', db, path: '_bulk_get', body, ...options })
   return results.flatMap(({ id, docs }) => {
     const wrong = docs.find(({ error }) => error && error.error !== 'not_found')?.error
-    if (wrong) throw failed(db, id, wrong.reason)
+    if (wrong) {
+      fail(id, wrong.reason)
+      return []
+    }
     return winnerOf(docs.flatMap(({ ok }) => (ok && !ok._deleted ? [ok] : []))) ?? []
   })
 }
-
-const failed = (db: string, id: string, why: string) =>
-  new CouchError('server', { request: `reading many documents of ${db}`, reason: `${id}: ${why}` })
 
 /** Of all last revisions that are not deleted: the one which CouchDB shows, and the names of the others. */
 function winnerOf(leaves: readonly StoredDoc[]): StoredDoc | undefined {

@@ -78,7 +78,7 @@ async function save<D extends Doc>(options: ContextOptions, flight: Flight, doc:
   if (outcome.kind === 'lost') throw new ClaimLost(`${flight.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
   if (doc.state !== flight.registration.state) {
-    flight.left = true
+    flight.left = flight.saved = true
     options.life.written(flight)
   }
   return { ...doc, _id: flight.id, _rev: flight.doc._rev }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
 import type { Share } from '../core/memory.ts'
 import type { StoredDoc } from '../couch/documents.ts'
+import { compareRevs } from '../couch/revs.ts'
 import type { Assess } from './assess.ts'
 import type { DueQueue } from './finding/due.ts'
 import { Flights, type Landing } from './flights.ts'
@@ -111,16 +112,21 @@ export class Dispatch {
   /** The database was made again. */
   forgetPast(): void {
     this.#recent.clear()
+    this.flights.forgetPast()
   }
 
   /** What was read may be older than what has become of the document. */
-  lookAgain(id: string): void {
-    this.#options.due.add(id)
+  lookAgain(id: string, afterMs = 0): void {
+    const { due, clock } = this.#options
+    due.add(id, clock.now() + afterMs)
   }
 
   /** A document that asks for nothing, or not any more, or is gone. */
   pass(id: string, rev?: string): void {
-    if (rev !== undefined) this.flights.outdate(id, rev)
+    if (rev !== undefined) {
+      this.flights.outdate(id, rev)
+      this.#recent.covers(id, rev) // and forgets it
+    }
     this.#leases.forget(id)
     this.#options.due.forget(id)
   }
@@ -129,10 +135,15 @@ export class Dispatch {
     const { due, clock } = this.#options
     if (end === 'not-ours') this.inVain += 1
     const asks = this.#options.assess(flight.doc, clock.now()).kind !== 'ignore'
-    if (end === 'settled') this.#recent.add(flight.doc, asks)
+    if (end === 'settled') this.#leases.forget(flight.id)
+    const cameBy = flight.seen !== undefined && compareRevs(flight.seen, flight.doc._rev) >= 0
+    if (flight.saved && !flight.ofPast && !cameBy) this.#recent.add(flight.doc, asks)
     const hadBranches = flight.branched || flight.doc._conflicts !== undefined
     const changed = newer !== undefined && (hadBranches || newer !== flight.doc._rev)
-    const toRead = unread === 'branched' || (unread && (flight.outdated || (asks && flight.seen === flight.doc._rev)))
+    const toRead =
+      unread === 'branched' ||
+      (unread && flight.ofPast) ||
+      (unread && (flight.outdated || (asks && flight.seen === flight.doc._rev)))
     if (changed || toRead || end === 'look-again') due.add(flight.id)
     else if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(flight.doc, departure.bytes)

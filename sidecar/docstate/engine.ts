@@ -137,7 +137,7 @@ export function createEngine(options: EngineOptions): Engine {
     stamp: createStamp({ store, clock, log }),
     onFull: (lane) => backlog.add(lane),
   })
-  const readInParts = createReadInParts(database, dispatch.flights)
+  const readInParts = createReadInParts(database, dispatch.flights, log)
   const look = createLook(dispatch, readInParts)
   const backlog = new Backlog({ database, part, look, clock, random, log })
   const arrivals = new Arrivals({ part, assess, dispatch, backlog, readInParts, clock, random })

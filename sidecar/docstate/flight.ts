@@ -25,6 +25,12 @@ export class Flight {
   done: readonly string[]
   /** The handler has saved the document in another state by itself. */
   left = false
+  /** What came of it is stored as `doc`. */
+  saved = false
+  /** The database was made again since. */
+  ofPast = false
+  /** A row that nobody has read names other revisions: branches, or some that are deleted. */
+  maybeBranched = false
   /** It has branches. */
   branched = false
   /** The highest revision that came by, and was not told to be ours. It may be, if it came before our answer. */

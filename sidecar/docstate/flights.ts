@@ -58,7 +58,7 @@ export class Flights {
   readonly #options: FlightsOptions
   readonly #byId = new Map<string, InFlight>()
   readonly #idle: (() => void)[] = []
-  readonly #landings = new Set<Set<string>>()
+  readonly #landings = new Set<Map<string, boolean>>()
   /** With a count it makes tokens: nobody else has the same. */
   readonly #process = randomUUID()
   #count = 0
@@ -100,6 +100,7 @@ export class Flights {
     if (!already) return false
     already.flight.saw(rev)
     if (already.unread !== 'branched') already.unread = branched ? 'branched' : 'plain'
+    already.flight.maybeBranched ||= branched
     return true
   }
 
@@ -117,11 +118,16 @@ export class Flights {
     return true
   }
 
-  /** Whose flights land from now on, until `end`: documents that were asked for before that may be older than they. */
-  watchLandings(): Landings {
-    const ids = new Set<string>()
-    this.#landings.add(ids)
-    return { has: (id) => ids.has(id), end: () => void this.#landings.delete(ids) }
+  /** Whose flights of these land from now on, until `end`: documents that were asked for before that may be older than they. */
+  watchLandings(wanted: readonly string[]): Landings {
+    const landed = new Map(wanted.map((id) => [id, false]))
+    this.#landings.add(landed)
+    return { has: (id) => landed.get(id) === true, end: () => void this.#landings.delete(landed) }
+  }
+
+  /** The database was made again: what is in flight is of the one before. */
+  forgetPast(): void {
+    for (const { flight } of this.#byId.values()) flight.ofPast = true
   }
 
   /** Resolves when nothing is in flight. */
@@ -142,7 +148,7 @@ export class Flights {
 
   #land({ departure, flight, newer, unread, settled }: InFlight, end: FlightEnd, cost: number): void {
     this.#byId.delete(flight.id)
-    for (const ids of this.#landings) ids.add(flight.id)
+    for (const wanted of this.#landings) if (wanted.has(flight.id)) wanted.set(flight.id, true)
     departure.share.leave(cost)
     if (end !== 'given-up') for (const settle of settled) settle()
     this.#options.onLanded({ departure, flight, end, newer, unread })

@@ -49,7 +49,7 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
 
   async function claimAndRun(flight: Flight, giveWay: () => void): Promise<Outcome | FlightEnd> {
     if (closed()) return 'given-up'
-    if (flight.outdated) return 'look-again'
+    if (flight.outdated || flight.maybeBranched) return 'look-again'
     const claim = unsafe ? await claims.take(flight, giveWay) : undefined
     if (claim?.kind === 'lost') {
       life.channel('claim:lost')?.publish(life.of(flight))

@@ -33,8 +33,11 @@ export function createRecover({ store, laneOf, life, clock, log }: RecoverOption
     }
     const end = async (doc: StoredDoc, what: string) => {
       const { kind } = await store(flight, doc)
-      if (kind === 'stored') inherited(what)
-      if (kind === 'stored') life.written(flight)
+      if (kind === 'stored' || kind === 'accepted') {
+        flight.saved = true
+        inherited(what)
+        life.written(flight)
+      }
       return kind === 'refused' ? 'not-taken' : 'settled'
     }
 
@@ -51,7 +54,7 @@ export function createRecover({ store, laneOf, life, clock, log }: RecoverOption
     flight.before = { ...known, attempts, failure }
     flight.doc = withDocstate(flight.doc, flight.before)
     const flown = await laneOf(registration).fly(flight)
-    if (flown === 'settled') inherited('taken over from a lost worker') // now: others may have won it
+    if (flown === 'settled' && flight.saved) inherited('taken over from a lost worker') // now: others may have won it
     return flown
   }
 }

@@ -70,7 +70,10 @@ export function createSettle({ store, claims, machines, life, clock, random, log
       }
     })
 
-    if (written?.kind === 'stored' || written?.kind === 'accepted') life.written(flight)
+    if (written?.kind === 'stored' || written?.kind === 'accepted') {
+      flight.saved = true
+      life.written(flight)
+    }
     if (outcome.kind === 'failed' || outcome.kind === 'rejected') {
       log.warn({ ...ids, ...outcome.failure }, 'handler failed')
     }

@@ -2,13 +2,13 @@ import type { Database } from '../couch/database.ts'
 import type { Seq, StoredDoc } from '../couch/documents.ts'
 import { parseLine, type Source } from './source.ts'
 
-/** One row of a `_changes` feed read with its document. */
+/** One row of a `_changes` feed. */
 export interface Change {
   readonly seq: Seq
   readonly id: string
   /** The winning revision. */
   readonly rev: string
-  /** There is, or was, another last revision. Known only of rows without documents; these tell of it themselves. */
+  /** There is, or was, another last revision: one that is deleted counts. */
   readonly branched: boolean
   readonly deleted: boolean
   /** The winning revision's document; absent if it was not asked for, or the server could not give it. */
@@ -17,8 +17,8 @@ export interface Change {
   readonly bytes: number
 }
 
-const DOCS = { include_docs: true, conflicts: true }
 const LEAVES = { style: 'all_docs' }
+const DOCS = { ...LEAVES, include_docs: true, conflicts: true }
 
 /** The changes of a database, with its documents unless `withDocs` says otherwise when a connection is opened. */
 export const changesOf = (database: Database, withDocs: () => boolean = () => true): Source<Change> => ({

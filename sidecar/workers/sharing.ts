@@ -55,7 +55,10 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
   const update = (members: readonly Member[]) => {
     others = members.filter(({ id }) => id !== self)
     responsible.clear()
-    const areAlike = members.length > 1 && new Set(members.map(({ options }) => JSON.stringify(options))).size === 1
+    const areAlike =
+      members.length > 1 &&
+      others.length < members.length &&
+      new Set(members.map(({ options }) => JSON.stringify(options))).size === 1
     ofAll = areAlike ? createResponsible([self, ...others.map(({ id }) => id)]) : undefined
     for (const listener of listeners) listener()
   }

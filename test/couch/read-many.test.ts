@@ -1,10 +1,12 @@
 /** Many documents in one request, by whichever way the server is good at. */
 import { Readable } from 'node:stream'
+import pino from 'pino'
 import { expect, test } from 'vitest'
+import type { Database } from '../../sidecar/couch/database.ts'
 import { createReadInParts } from '../../sidecar/docstate/finding/read.ts'
 import { Flights } from '../../sidecar/docstate/flights.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
-import { refuse, startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { cutAfterBytes, refuse, startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
 import { replicate } from '../docstate/conflicts/branches.ts'
 
 const isMany = ({ method, path }: SeenRequest) => method === 'POST' && /_bulk_get|_all_docs/.test(path)
@@ -21,6 +23,17 @@ async function setUp() {
     if (_id === 'gone') await db.remove(_id, second)
   }
   return { db, proxy, through: createTestCouch({ url: proxy.url }).db(db.name) }
+}
+
+async function readInParts(db: Database, wanted: readonly string[]) {
+  const log = pino({ level: 'silent' })
+  const flights = new Flights({ log, onLanded: () => undefined })
+  const [read, unreadable]: [string[], string[]] = [[], []]
+  for await (const { docs, failed } of createReadInParts(db, flights, log)(wanted, new AbortController().signal)) {
+    read.push(...docs.map(({ doc }) => doc._id))
+    unreadable.push(...failed)
+  }
+  return { read, unreadable }
 }
 
 const ids = ['plain', 'branched', 'nowhere', 'merged', 'gone', 'a/b é']
@@ -59,6 +72,18 @@ test('a document that the server could not read is not taken for one that is gon
   await expect(through.getMany(['plain'])).rejects.toMatchObject({ code: 'server' })
 })
 
+test('a document that cannot be read does not keep the others from being read', async () => {
+  const { proxy, through } = await setUp()
+  proxy.plan((request) => (isMany(request) && request.body.includes('"merged"') ? cutAfterBytes(10) : undefined))
+  expect(await readInParts(through, ids)).toEqual({ read: ['plain', 'branched', 'a/b é'], unreadable: ['merged'] })
+})
+
+test('where _bulk_get is forbidden, the documents are read the other way', async () => {
+  const { proxy, through } = await setUp()
+  proxy.plan(({ path }) => (path.endsWith('/_bulk_get') ? refuse(403) : undefined))
+  expect((await through.getMany(ids)).map(({ _id }) => _id)).toEqual(['plain', 'branched', 'merged', 'a/b é'])
+})
+
 test('an answer that is longer than what is held at once is asked for in parts', async () => {
   const { db, proxy, through } = await setUp()
   const many = Array.from({ length: 20 }, (_, i) => `d${i}`)
@@ -73,11 +98,7 @@ test('an answer that is longer than what is held at once is asked for in parts',
     sizes.push((docs ?? keys)!.length)
     return sizes.length <= 2 ? tooLong : undefined
   })
-  const flights = new Flights({ log: undefined as never, onLanded: () => undefined })
-  const read: string[] = []
-  for await (const { docs } of createReadInParts(through, flights)(many, new AbortController().signal)) {
-    read.push(...docs.map(({ doc }) => doc._id))
-  }
+  const { read } = await readInParts(through, many)
   expect(read).toEqual(many)
   expect(sizes.slice(0, 4)).toEqual([5, 2, 1, 19])
 })

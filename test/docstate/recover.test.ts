@@ -30,7 +30,10 @@ async function recover({
     store: () => Promise.resolve(stored ?? { kind: 'lost' }),
     laneOf: (registration) => ({
       registration,
-      fly: () => Promise.resolve(end ?? 'not-ours'),
+      fly: (flight) => {
+        flight.saved = end === 'settled'
+        return Promise.resolve(end ?? 'not-ours')
+      },
       share: createMemory(1000).share(),
     }),
     clock: systemClock,

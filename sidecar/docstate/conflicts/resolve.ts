@@ -142,7 +142,7 @@ export function createResolve(options: ResolveOptions): Fly {
         stuck.forget(id)
         onResolved()
         const branches = 1 + (doc._conflicts?.length ?? 0)
-        life.channel('conflict:resolved')?.publish({ ...life.of(flight), branches })
+        life.channel('conflict:resolved')?.publish({ ...life.of(flight), state: String(doc.state), branches })
         log.info({ doc: id, type: doc.type }, 'conflict resolved')
       }
       return 'settled'

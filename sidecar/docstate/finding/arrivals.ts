@@ -10,6 +10,7 @@ import type { Part } from '../../workers/sharing.ts'
 import type { Assess } from '../assess.ts'
 import type { Dispatch } from '../dispatch.ts'
 import type { Backlog } from './backlog.ts'
+import { UNREADABLE_MS } from './look.ts'
 import { MOST, type ReadInParts } from './read.ts'
 
 export interface ArrivalsOptions {
@@ -52,16 +53,17 @@ export class Arrivals {
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
     const { dispatch } = this.#options
     for (const row of rows) {
-      const { seq, id, rev, doc, deleted, bytes } = row
+      const { seq, id, rev, branched, doc, deleted, bytes } = row
       if (deleted || this.#asksForNothing(doc)) {
         dispatch.pass(id, rev)
         progress.skip(seq)
       } else if (doc) {
-        const isPast = () => !doc._conflicts && dispatch.isPast(id, rev)
+        const isPast = () => !doc._conflicts && !branched && dispatch.isPast(id, rev)
         await this.#offer({ doc, bytes, isPast, settled: progress.begin(seq) }, signal)
       } else if (this.#isToRead(row)) {
-        const [before, settled] = [this.#unread.get(id), progress.begin(seq)]
-        this.#unread.set(id, () => (before?.(), settled()))
+        const settled = progress.begin(seq)
+        this.#unread.get(id)?.() // the later row holds the place
+        this.#unread.set(id, settled)
       } else progress.skip(seq)
     }
     this.#changes.changed()
@@ -111,14 +113,15 @@ export class Arrivals {
     const { dispatch, readInParts, clock, random } = this.#options
     const left = new Map(unread)
     const readAll = async () => {
-      for await (const { ids, docs, isStale } of readInParts([...left.keys()], signal)) {
+      for await (const { ids, docs, failed, isStale } of readInParts([...left.keys()], signal)) {
         for (const { doc, bytes } of docs) {
-          const isPast = () => isStale(doc._id) && (dispatch.lookAgain(doc._id), true)
+          const isPast = () => this.#unread.has(doc._id) || (isStale(doc._id) && (dispatch.lookAgain(doc._id), true))
           await this.#offer({ doc, bytes, isPast, settled: left.get(doc._id)! }, signal)
           left.delete(doc._id)
         }
         for (const id of ids.filter((id) => left.has(id))) {
-          dispatch.pass(id)
+          if (failed.includes(id)) dispatch.lookAgain(id, UNREADABLE_MS)
+          else dispatch.pass(id)
           left.get(id)!()
           left.delete(id)
         }

@@ -14,12 +14,16 @@ export type Look = (
   anyway?: boolean,
 ) => Promise<readonly string[]>
 
+/** When to try again to read what could not be read. */
+export const UNREADABLE_MS = 30_000
+
 export const createLook =
   (dispatch: Dispatch, readInParts: ReadInParts): Look =>
   async (ids, onFull, signal, anyway) => {
     const wanted = ids.filter((id) => !dispatch.flights.has(id))
     let left = wanted
-    for await (const { ids: some, docs, isStale } of readInParts(wanted, signal)) {
+    for await (const { ids: some, docs, failed, isStale } of readInParts(wanted, signal)) {
+      for (const id of failed) dispatch.lookAgain(id, UNREADABLE_MS)
       for (const { doc, bytes } of docs) {
         if (isStale(doc._id)) {
           dispatch.lookAgain(doc._id)

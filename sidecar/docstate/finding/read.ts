@@ -1,9 +1,10 @@
+import type { Logger } from 'pino'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import type { Flights } from '../flights.ts'
 
-/** Documents are read before they enter the memory they may take, so those of one request are few: of this size. */
+/** Documents are read before they enter the memory they may take, so those of one request are few: if they are as the last ones, of this size. */
 const BYTES = 1024 * 1024
 export const MOST = 200
 /** Before their size is known: a few of the largest that CouchDB takes are no more than it can be. */
@@ -13,6 +14,8 @@ export interface Some {
   readonly ids: readonly string[]
   /** With the lengths of their texts; those that are missing or deleted are left out. */
   readonly docs: readonly { readonly doc: StoredDoc; readonly bytes: number }[]
+  /** Those of them that could not be read. */
+  readonly failed: readonly string[]
   /** Whether a flight of this document has landed since it was asked for: what we have may be older. */
   readonly isStale: (id: string) => boolean
 }
@@ -21,15 +24,26 @@ export interface Some {
 export type ReadInParts = (ids: readonly string[], signal: AbortSignal) => AsyncGenerator<Some>
 
 /** It remembers how large the documents were, for the next time. */
-export function createReadInParts(database: Database, flights: Flights): ReadInParts {
+export function createReadInParts(database: Database, flights: Flights, log: Logger): ReadInParts {
   let together = FIRST
 
+  /** Undefined where it was too much at once. */
   async function readSome(ids: readonly string[], signal: AbortSignal) {
+    const failed: string[] = []
+    const onFailed = (id: string, reason: string) => {
+      failed.push(id)
+      log.warn({ doc: id, reason }, 'a document cannot be read; it is tried again every 30 s')
+    }
     try {
-      return (await database.getMany(ids, { signal })).map((doc) => ({ doc, bytes: JSON.stringify(doc).length }))
+      const found = await database.getMany(ids, { signal, onFailed })
+      return { docs: found.map((doc) => ({ doc, bytes: JSON.stringify(doc).length })), failed }
     } catch (thrown) {
-      if (ids.length === 1 || !isCouchError(thrown, 'garbled')) throw thrown
-      together = Math.ceil(ids.length / 4) // it may have been too long
+      if (!isCouchError(thrown, 'garbled') && !isCouchError(thrown, 'too_large')) throw thrown
+      if (ids.length === 1) {
+        onFailed(ids[0]!, thrown.message)
+        return { docs: [], failed }
+      }
+      together = Math.ceil(ids.length / 4)
       return undefined
     }
   }
@@ -37,11 +51,12 @@ export function createReadInParts(database: Database, flights: Flights): ReadInP
   return async function* (ids, signal) {
     for (let start = 0; start < ids.length;) {
       const some = ids.slice(start, start + together)
-      const landings = flights.watchLandings()
+      const landings = flights.watchLandings(some)
       try {
-        const docs = await readSome(some, signal)
-        if (!docs) continue
-        yield { ids: some, docs, isStale: landings.has }
+        const found = await readSome(some, signal)
+        if (!found) continue
+        const { docs, failed } = found
+        yield { ids: some, docs, failed, isStale: landings.has }
         start += some.length
         const bytes = docs.reduce((sum, { bytes }) => sum + bytes, 1)
         if (docs.length > 0) together = Math.max(1, Math.min(MOST, Math.floor((BYTES * docs.length) / bytes)))
