@@ -39,6 +39,7 @@ test('a document that is done while it is read is not done again', async () => {
       { backoff: { baseMs: 1, capMs: 1 } },
     ),
   )
+  await eventually(() => expect(proxy.requests.some(({ path }) => path.endsWith('/_view/conflicts'))).toBe(true)) // swept
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(() => expect(proxy.requests.filter(isRead)).toHaveLength(1)) // the second try is due
   await db.put({ ...(await db.get('o')), note: 'an edit, which the feed brings' })
