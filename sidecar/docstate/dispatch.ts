@@ -140,10 +140,8 @@ export class Dispatch {
     if (flight.saved && !flight.ofPast && !cameBy) this.#recent.add(flight.doc, asks)
     const hadBranches = flight.branched || flight.doc._conflicts !== undefined
     const changed = newer !== undefined && (hadBranches || newer !== flight.doc._rev)
-    const toRead =
-      unread === 'branched' ||
-      (unread && flight.ofPast) ||
-      (unread && (flight.outdated || (asks && flight.seen === flight.doc._rev)))
+    const asksMore = asks && flight.seen === flight.doc._rev
+    const toRead = unread && (flight.maybeBranched || flight.ofPast || flight.outdated || asksMore)
     if (changed || toRead || end === 'look-again') due.add(flight.id)
     else if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(flight.doc, departure.bytes)

@@ -20,23 +20,21 @@ export interface Departure {
   readonly settled: () => void
 }
 
-type Unread = 'plain' | 'branched' | undefined
-
 export interface Landing {
   readonly departure: Departure
   readonly flight: Flight
   readonly end: FlightEnd
   /** The last revision that came by meanwhile and was not a claim of this flight. */
   readonly newer: string | undefined
-  /** A revision of it came by that nobody has read; `branched`: and it is not the only last one. */
-  readonly unread: Unread
+  /** A revision of it came by that nobody has read. */
+  readonly unread: boolean
 }
 
 interface InFlight {
   readonly departure: Departure
   readonly flight: Flight
   newer: string | undefined
-  unread: Unread
+  unread: boolean
   readonly settled: (() => void)[]
 }
 
@@ -99,8 +97,8 @@ export class Flights {
     const already = this.#byId.get(id)
     if (!already) return false
     already.flight.saw(rev)
-    if (already.unread !== 'branched') already.unread = branched ? 'branched' : 'plain'
     already.flight.maybeBranched ||= branched
+    already.unread = true
     return true
   }
 
@@ -110,7 +108,7 @@ export class Flights {
     const cost = bytes + OVERHEAD_BYTES
     if (!share.tryEnter(cost)) return false
     const flight = new Flight(registration, doc, `${this.#process}/${++this.#count}`)
-    const entry: InFlight = { departure, flight, newer: undefined, unread: undefined, settled: [settled] }
+    const entry: InFlight = { departure, flight, newer: undefined, unread: false, settled: [settled] }
     this.#byId.set(doc._id, entry)
     void fly(flight)
       .catch((thrown: unknown) => this.#crashed(flight, thrown))
@@ -118,7 +116,7 @@ export class Flights {
     return true
   }
 
-  /** Whose flights of these land from now on, until `end`: documents that were asked for before that may be older than they. */
+  /** Whose flights of these land from now on, until `end`: what was asked for before may be older than what they saved. */
   watchLandings(wanted: readonly string[]): Landings {
     const landed = new Map(wanted.map((id) => [id, false]))
     this.#landings.add(landed)

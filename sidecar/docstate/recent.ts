@@ -24,7 +24,10 @@ export class Recent {
     this.#saved.clear()
   }
 
-  /** Whether this revision asks for nothing any more. When it, or a later one, has come by, it is forgotten: nothing older comes after it. */
+  /**
+   * Whether this revision asks for nothing any more. When it, or a later one, has come by, it is forgotten: nothing older
+   * comes after it.
+   */
   covers(id: string, rev: string): boolean {
     const known = this.#saved.get(id)
     if (known === undefined) return false

@@ -17,13 +17,15 @@ export interface ChannelFeedOptions {
   readonly channel: string
   /** Bytes that a reader may leave untaken. */
   readonly limit: number
+  /** How long one that left more has to take the last words, milliseconds. */
+  readonly patienceMs: number
   /** The last reader has gone, and with it the subscription. */
   readonly onEmpty: () => void
 }
 
 const SLOW = { error: 'slow_reader', reason: 'This reader did not take its events in time; some of them are lost.' }
 
-export function createChannelFeed({ events, channel, limit, onEmpty }: ChannelFeedOptions): ChannelFeed {
+export function createChannelFeed({ events, channel, limit, patienceMs, onEmpty }: ChannelFeedOptions): ChannelFeed {
   const life = randomUUID()
   const readers = new Set<Outlet>()
   let count = 0
@@ -47,6 +49,7 @@ export function createChannelFeed({ events, channel, limit, onEmpty }: ChannelFe
     open(lastId) {
       const reader = createOutlet({
         limit,
+        patienceMs,
         tooSlow: serverEvent('error', SLOW),
         onClose() {
           readers.delete(reader)

@@ -14,20 +14,22 @@ export interface EventsOptions {
   readonly heartbeatMs?: number
   /** What a reader may leave untaken, bytes. Default 1 MB. */
   readonly limit?: number
+  /** How long one that left more has to take the last words before its connection is cut. Default 5 s. */
+  readonly patienceMs?: number
 }
 
 const headers = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' } // nginx would keep them
 
 /** `GET /_events/{channel}`, for server admins: what is published in a channel, as server-sent events. */
 export function eventFeeds(options: EventsOptions): Hono {
-  const { events, adminOnly, clock, signal, heartbeatMs = 15_000, limit = 1024 * 1024 } = options
+  const { events, adminOnly, clock, signal, heartbeatMs = 15_000, limit = 1024 * 1024, patienceMs = 5000 } = options
   const feeds = new Map<string, ChannelFeed>()
   let beating = false
 
   function feedOf(channel: string): ChannelFeed {
     const known = feeds.get(channel)
     if (known) return known
-    const feed = createChannelFeed({ events, channel, limit, onEmpty: () => feeds.delete(channel) })
+    const feed = createChannelFeed({ events, channel, limit, patienceMs, onEmpty: () => feeds.delete(channel) })
     feeds.set(channel, feed)
     if (!beating) void beat()
     return feed

@@ -3,6 +3,8 @@ export interface OutletOptions {
   readonly limit: number
   /** The last words for one that has left more. */
   readonly tooSlow: string
+  /** How long it then has to take them before its connection is cut, milliseconds. */
+  readonly patienceMs: number
   /** Called once, when it is over for whatever reason. */
   readonly onClose: () => void
 }
@@ -21,7 +23,7 @@ export interface Outlet {
 
 const encoder = new TextEncoder()
 
-export function createOutlet({ limit, tooSlow, onClose }: OutletOptions): Outlet {
+export function createOutlet({ limit, tooSlow, patienceMs, onClose }: OutletOptions): Outlet {
   let stream!: ReadableStreamDefaultController<Uint8Array>
   let open = true
 
@@ -46,7 +48,9 @@ export function createOutlet({ limit, tooSlow, onClose }: OutletOptions): Outlet
       const bytes = encoder.encode(text)
       const fits = stream.desiredSize! >= bytes.byteLength
       stream.enqueue(fits ? bytes : encoder.encode(tooSlow))
-      if (!fits) close()
+      if (fits) return
+      close()
+      setTimeout(() => stream.error(new Error('a slow reader is cut off')), patienceMs).unref() // nothing, if it was taken
     },
     close,
   }

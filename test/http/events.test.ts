@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono, type MiddlewareHandler } from 'hono'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
@@ -108,6 +109,26 @@ test('a reader that does not take what comes is told so and cut off; the others 
   await once(slow, 'close').catch(() => undefined)
   expect(received).not.toContain(`"count":${count}}`)
   expect(quick.ended).toBe(false)
+})
+
+test('the connection of a reader that takes nothing at all is cut', async () => {
+  const { events, url, port } = await start({ limit: 64 * 1024, patienceMs: 300 })
+  const stuck = connect(port, '127.0.0.1')
+  onTestFinished(() => void stuck.destroy())
+  await once(stuck, 'connect')
+  stuck.pause().write('GET /_events/a HTTP/1.1\r\nHost: x\r\n\r\n')
+  await eventually(() => expect(events.channel('a')).toBeDefined())
+  while (events.channel('a')) {
+    events.channel('a')?.publish('x'.repeat(256 * 1024))
+    await sleep(1) // the connection buffers some megabytes
+  }
+  let broken = false
+  stuck.on('error', () => (broken = true)) // a paused one learns of it when it writes
+  await eventually(() => {
+    stuck.write('x')
+    expect(broken).toBe(true)
+  })
+  expect((await fetch(`${url}/_events/a`, { method: 'HEAD' })).status).toBe(200)
 })
 
 test('a reader that comes back is told what it has missed, where that is known', async () => {

@@ -4,7 +4,7 @@ import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import type { Flights } from '../flights.ts'
 
-/** Documents are read before they enter the memory they may take, so those of one request are few: if they are as the last ones, of this size. */
+/** Documents are read before they enter the memory they may take, so one request is for so much, if they are as the last. */
 const BYTES = 1024 * 1024
 export const MOST = 200
 /** Before their size is known: a few of the largest that CouchDB takes are no more than it can be. */
@@ -28,7 +28,7 @@ export function createReadInParts(database: Database, flights: Flights, log: Log
   let together = FIRST
 
   /** Undefined where it was too much at once. */
-  async function readSome(ids: readonly string[], signal: AbortSignal) {
+  async function readSome(ids: readonly string[], signal: AbortSignal, again = false) {
     const failed: string[] = []
     const onFailed = (id: string, reason: string) => {
       failed.push(id)
@@ -40,6 +40,7 @@ export function createReadInParts(database: Database, flights: Flights, log: Log
     } catch (thrown) {
       if (!isCouchError(thrown, 'garbled') && !isCouchError(thrown, 'too_large')) throw thrown
       if (ids.length === 1) {
+        if (!again) return readSome(ids, signal, true) // it may have been a connection that broke
         onFailed(ids[0]!, thrown.message)
         return { docs: [], failed }
       }
