@@ -46,7 +46,7 @@ export function createOutlet({ limit, tooSlow, patienceMs, onClose }: OutletOpti
     write(text) {
       if (!open) return
       const bytes = encoder.encode(text)
-      const fits = stream.desiredSize! >= bytes.byteLength
+      const fits = stream.desiredSize! >= Math.min(bytes.byteLength, limit) // a long one where nothing else waits
       stream.enqueue(fits ? bytes : encoder.encode(tooSlow))
       if (fits) return
       close()
