@@ -1,0 +1,150 @@
+import type { Logger } from 'pino'
+import { fullJitter, type Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import type { BulkRow } from '../../couch/documents.ts'
+import { CouchError, isCouchError } from '../../couch/errors.ts'
+
+export interface EventWriterOptions<T> {
+  /** `global_changes`; made where it is missing. */
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Called before these are written, again for each try. Throws `CouchError`: then they are tried later. */
+  readonly before: (ids: readonly string[]) => Promise<T>
+  /** These are in the database now. */
+  readonly onWritten: (ids: readonly string[], before: T) => void
+}
+
+const MAX_DOCS = 1000
+const MAX_REVS = 100_000
+const BACKOFF = { baseMs: 250, capMs: 15_000 }
+const SLOWLY_MS = 30_000
+
+/**
+ * Writes event documents: each time a new revision without a body. What fails stays pending, and is written with
+ * whatever has come meanwhile.
+ */
+export class EventWriter<T> {
+  /** Documents written, requests made for it, branches found in documents, which there should never be. */
+  readonly counts = { written: 0, requests: 0, conflicts: 0 }
+  readonly #options: EventWriterOptions<T>
+  readonly #pending = new Set<string>()
+  /** Of the documents that were written or read last. */
+  readonly #revs = new Map<string, string>()
+  #running: Promise<void> | undefined
+  /** Changes when what is pending is forgotten. */
+  #life = 0
+
+  constructor(options: EventWriterOptions<T>) {
+    this.#options = options
+  }
+
+  get pending(): number {
+    return this.#pending.size
+  }
+
+  add(ids: Iterable<string>): void {
+    for (const id of ids) this.#pending.add(id)
+    if (this.#pending.size > 0) this.#running ??= this.#run().finally(() => (this.#running = undefined))
+  }
+
+  /** Forgets what is pending. */
+  clear(): void {
+    this.#life += 1
+    this.#pending.clear()
+  }
+
+  /** Resolves when nothing is pending. */
+  async settled(): Promise<void> {
+    while (this.#running) await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random, log, signal, before, onWritten } = this.#options
+    let failures = 0
+    while (this.#pending.size > 0 && !signal.aborted) {
+      const ids = [...this.#pending].slice(0, MAX_DOCS)
+      for (const id of ids) this.#pending.delete(id)
+      const life = this.#life
+      try {
+        const prepared = await before(ids)
+        await this.#write(ids)
+        onWritten(ids, prepared)
+        if (failures > 0) log.info('database events are written again')
+        failures = 0
+      } catch (thrown) {
+        if (signal.aborted) return
+        if (!(thrown instanceof CouchError)) throw thrown
+        if (life === this.#life) for (const id of ids) this.#pending.add(id)
+        failures += 1
+        const waitMs = thrown.retry === 'soon' ? fullJitter(BACKOFF, failures, random) : SLOWLY_MS
+        log[failures === 1 ? 'warn' : 'debug'](
+          { code: thrown.code, reason: thrown.message, waitMs },
+          'database events cannot be written; they are kept',
+        )
+        await clock.sleep(waitMs, signal).catch(() => undefined)
+      }
+    }
+  }
+
+  async #write(ids: readonly string[]): Promise<void> {
+    try {
+      const unknown = ids.filter((id) => !this.#revs.has(id))
+      await this.#read(unknown)
+      const beaten = await this.#bulk(ids)
+      // A revision that was read after the event: whoever was faster has told of it, too.
+      const stale = beaten.filter((id) => !unknown.includes(id))
+      if (stale.length === 0) return
+      await this.#read(stale)
+      await this.#bulk(stale)
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'not_found')) throw thrown
+      this.#revs.clear()
+      await this.#options.database.create({ signal: this.#options.signal })
+      throw new CouchError('server', { request: 'POST _bulk_docs', reason: 'the database was missing' })
+    }
+  }
+
+  async #read(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return
+    const { database, signal } = this.#options
+    this.counts.requests += 1
+    for (const id of ids) this.#revs.delete(id)
+    for (const { _id, _rev, _conflicts } of await database.getMany(ids, { signal })) {
+      this.#remember(_id, _rev)
+      this.counts.conflicts += _conflicts?.length ?? 0
+    }
+  }
+
+  /** Answers the ids of which there is a newer revision than we know of. */
+  async #bulk(ids: readonly string[]): Promise<string[]> {
+    const { database, signal } = this.#options
+    this.counts.requests += 1
+    const docs = ids.map((_id) => JSON.stringify({ _id, _rev: this.#revs.get(_id) }))
+    const rows = await database.bulk(docs, { signal })
+    const beaten: string[] = []
+    for (const row of rows) {
+      if (row.rev !== undefined && row.error === undefined) this.#remember(row.id, row.rev)
+      else if (row.error === 'conflict') beaten.push(row.id)
+      else throw refusal(row)
+    }
+    for (const id of beaten) this.#revs.delete(id)
+    this.counts.written += rows.length - beaten.length
+    return beaten
+  }
+
+  #remember(id: string, rev: string): void {
+    this.#revs.delete(id)
+    this.#revs.set(id, rev)
+    if (this.#revs.size > MAX_REVS) for (const oldest of this.#revs.keys()) return void this.#revs.delete(oldest)
+  }
+}
+
+const refusal = ({ id, error, reason }: BulkRow) =>
+  new CouchError(error === 'unauthorized' ? 'unauthorized' : 'forbidden', {
+    request: `POST _bulk_docs (${id})`,
+    reason: reason ?? error ?? 'refused',
+  })

@@ -1,0 +1,80 @@
+import { hash } from 'node:crypto'
+import type { Database } from '../../couch/database.ts'
+import type { Doc } from '../../couch/documents.ts'
+import { createLocalDoc, readLocalDocs, type LocalDoc } from '../../couch/local.ts'
+import type { Known, Reading } from './lookout.ts'
+
+/** So many parts can be shared by as many workers; each is a document of its own. */
+export const BUCKETS = 64
+
+export const bucketOf = (name: string): number => hash('md5', name, 'buffer').readUInt32LE() % BUCKETS
+
+const idOf = (bucket: number) => `_local/couchdb-sidecar:databases:${bucket}`
+
+/**
+ * What is known of each database, as far as events tell it that are written. Kept in `_local` documents of the database
+ * that the events are in: it goes with them, has no revisions, and nobody is told.
+ */
+export class Ledger {
+  readonly #database: Database
+  readonly #buckets = new Map<number, Map<string, Reading>>()
+  readonly #documents = new Map<number, LocalDoc>()
+  readonly #changed = new Set<number>()
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /** Reads what others have left in these buckets, and forgets all others. Answers those that are new. Throws `CouchError`. */
+  async own(buckets: ReadonlySet<number>, signal: AbortSignal): Promise<ReadonlySet<number>> {
+    for (const bucket of this.#buckets.keys()) if (!buckets.has(bucket)) this.#buckets.delete(bucket)
+    const missing = [...buckets].filter((bucket) => !this.#buckets.has(bucket))
+    const stored = await readLocalDocs(this.#database, missing.map(idOf), signal)
+    for (const bucket of missing) this.#buckets.set(bucket, readingsIn(stored.get(idOf(bucket))))
+    return new Set(missing)
+  }
+
+  owns(name: string): boolean {
+    return this.#buckets.has(bucketOf(name))
+  }
+
+  names(): string[] {
+    return [...this.#buckets.values()].flatMap((bucket) => [...bucket.keys()])
+  }
+
+  get(name: string): Known {
+    return this.#buckets.get(bucketOf(name))?.get(name)
+  }
+
+  set(name: string, known: Known): void {
+    const bucket = this.#buckets.get(bucketOf(name))
+    const before = bucket?.get(name)
+    if (!bucket || (before?.life === known?.life && before?.changes === known?.changes)) return
+    if (known) bucket.set(name, known)
+    else bucket.delete(name)
+    this.#changed.add(bucketOf(name))
+  }
+
+  /** Writes down what has changed. Throws `CouchError`. */
+  async save(signal: AbortSignal): Promise<void> {
+    for (const bucket of [...this.#changed]) {
+      this.#changed.delete(bucket)
+      const readings = this.#buckets.get(bucket)
+      if (!readings) continue // another worker's by now
+      const document = this.#documents.get(bucket) ?? createLocalDoc(this.#database, idOf(bucket))
+      this.#documents.set(bucket, document)
+      const databases = Object.fromEntries([...readings].map(([name, { life, changes }]) => [name, [life, changes]]))
+      try {
+        await document.write({ databases }, signal)
+      } catch (thrown) {
+        this.#changed.add(bucket)
+        throw thrown
+      }
+    }
+  }
+}
+
+function readingsIn(doc: Doc | undefined): Map<string, Reading> {
+  const databases = (doc?.databases ?? {}) as Readonly<Record<string, readonly [string, number]>>
+  return new Map(Object.entries(databases).map(([name, [life, changes]]) => [name, { life, changes }]))
+}

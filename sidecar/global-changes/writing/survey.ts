@@ -1,0 +1,52 @@
+import type { Couch } from '../../couch/client.ts'
+import { seqText, type DbInfo } from '../../couch/documents.ts'
+import { CouchError } from '../../couch/errors.ts'
+import type { Reading } from './lookout.ts'
+
+/** CouchDB takes a hundred names in a request (`max_db_number_for_dbs_info_req`). */
+const A_REQUEST = 100
+
+interface InfoRow {
+  readonly key: string
+  readonly info?: DbInfo | null
+}
+
+/** Names of all databases. Throws `CouchError`. */
+export const listDatabases = (couch: Couch, signal: AbortSignal): Promise<string[]> =>
+  couch.request<string[]>({ path: '_all_dbs', signal })
+
+/** How far each of these databases is, as far as it is there. Throws `CouchError`. */
+export async function* readDatabases(
+  couch: Couch,
+  names: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<ReadonlyMap<string, Reading>> {
+  for (let start = 0; start < names.length; start += A_REQUEST) {
+    const keys = names.slice(start, start + A_REQUEST)
+    const rows = await infosOf(couch, keys, signal)
+    yield new Map(rows.flatMap(({ key, info }) => (info ? [[key, readingOf(info)] as const] : [])))
+  }
+}
+
+async function infosOf(couch: Couch, keys: readonly string[], signal: AbortSignal): Promise<readonly InfoRow[]> {
+  try {
+    return await couch.request<InfoRow[]>({ method: 'POST', path: '_dbs_info', body: { keys }, signal })
+  } catch (thrown) {
+    if (!(thrown instanceof CouchError) || thrown.retry !== 'never') throw thrown
+    return Promise.all(keys.map((key) => infoOf(couch, key, signal))) // PouchDB has no such endpoint
+  }
+}
+
+async function infoOf(couch: Couch, key: string, signal: AbortSignal): Promise<InfoRow> {
+  try {
+    return { key, info: await couch.db(key).info({ signal }) }
+  } catch (thrown) {
+    if (thrown instanceof CouchError && thrown.code === 'not_found') return { key }
+    throw thrown
+  }
+}
+
+const readingOf = ({ instance_start_time, update_seq }: DbInfo): Reading => ({
+  life: instance_start_time,
+  changes: parseInt(seqText(update_seq)) || 0,
+})
