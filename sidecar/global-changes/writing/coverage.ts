@@ -13,15 +13,17 @@ const SELDOM_MS = 1000
 
 /**
  * Finds out what the events that are about to be written will have told: how far a database is has to be read before
- * its event is written, or a change between the two would never be told. A reading costs more than the write, so it is
- * done for databases that come and go, and otherwise once a second; the others are found by the next sweep.
+ * its event is written, or a change between the two would never be told. A reading costs as much as the write, so it is
+ * done for databases that come and go, and otherwise once a second. Of the others a sweep tells once more, to be sure.
  */
 export class Coverage {
   readonly #couch: Couch
   readonly #ledger: Ledger
   readonly #clock: Clock
-  /** Read by a sweep, which has events written about them. */
-  readonly #swept = new Map<string, Reading | undefined>()
+  /** As a sweep has found them: whatever is written of them from now on tells that. */
+  readonly #expected = new Map<string, Reading | undefined>()
+  /** Of these an event was written without a reading. */
+  readonly #vague = new Set<string>()
   #readAt = -Infinity
 
   constructor(couch: Couch, ledger: Ledger, clock: Clock) {
@@ -30,35 +32,48 @@ export class Coverage {
     this.#clock = clock
   }
 
-  /** What a sweep has read: events of it are to be written now. */
-  add(database: string, reading: Reading | undefined): void {
-    this.#swept.set(database, reading)
+  expect(database: string, reading: Reading | undefined): void {
+    this.#expected.set(database, reading)
+  }
+
+  /** Whether more may have been told of it than is known. */
+  isVague(database: string): boolean {
+    return this.#vague.has(database)
+  }
+
+  /** Nothing of what was to be written is written. */
+  clear(): void {
+    this.#expected.clear()
+    this.#vague.clear()
   }
 
   async before(ids: readonly string[], signal: AbortSignal): Promise<Readings> {
-    const told = eventsIn(ids)
     const readings = new Map<string, Reading | undefined>()
-    const isSeldom = this.#clock.ticks() - this.#readAt >= SELDOM_MS
+    const isTime = this.#clock.ticks() - this.#readAt >= SELDOM_MS
     const names: string[] = []
-    for (const [name, events] of told) {
-      if (this.#swept.has(name)) readings.set(name, this.#swept.get(name))
-      else if (isSeldom || events.has('created') || events.has('deleted')) names.push(name)
+    for (const [name, events] of eventsIn(ids)) {
+      if (events.has('created') || events.has('deleted')) names.push(name)
+      else if (this.#expected.has(name)) readings.set(name, this.#expected.get(name))
+      else if (isTime) names.push(name)
+      this.#expected.delete(name)
     }
     if (names.length === 0) return readings
     this.#readAt = this.#clock.ticks()
+    for (const name of names) readings.set(name, undefined)
     for await (const found of readDatabases(this.#couch, names, signal)) {
-      for (const name of found.keys()) readings.set(name, found.get(name))
+      for (const [name, reading] of found) readings.set(name, reading)
     }
-    for (const name of names) if (!readings.has(name)) readings.set(name, undefined)
     return readings
   }
 
   written(ids: readonly string[], readings: Readings): void {
     for (const [name, events] of eventsIn(ids)) {
-      if (!readings.has(name)) continue
-      const reading = readings.get(name)
-      if (this.#swept.get(name) === reading) this.#swept.delete(name)
-      this.#ledger.set(name, knownAfter(this.#ledger.get(name), reading, events))
+      if (!readings.has(name)) {
+        this.#vague.add(name)
+        continue
+      }
+      this.#vague.delete(name)
+      this.#ledger.set(name, knownAfter(this.#ledger.get(name), readings.get(name), events))
     }
   }
 }

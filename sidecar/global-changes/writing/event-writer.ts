@@ -6,12 +6,14 @@ import type { BulkRow } from '../../couch/documents.ts'
 import { CouchError, isCouchError } from '../../couch/errors.ts'
 
 export interface EventWriterOptions<T> {
-  /** `global_changes`; made where it is missing. */
+  /** `global_changes` */
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
+  /** The database is missing: makes it. Throws `CouchError`. */
+  readonly onMissing: () => Promise<void>
   /** Called before these are written, again for each try. Throws `CouchError`: then they are tried later. */
   readonly before: (ids: readonly string[]) => Promise<T>
   /** These are in the database now. */
@@ -103,7 +105,7 @@ export class EventWriter<T> {
     } catch (thrown) {
       if (!isCouchError(thrown, 'not_found')) throw thrown
       this.#revs.clear()
-      await this.#options.database.create({ signal: this.#options.signal })
+      await this.#options.onMissing()
       throw new CouchError('server', { request: 'POST _bulk_docs', reason: 'the database was missing' })
     }
   }

@@ -1,39 +1,44 @@
 import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
+import { Condition } from '../../core/condition.ts'
 import { within } from '../../core/within.ts'
 import type { Couch } from '../../couch/client.ts'
-import { CouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/errors.ts'
 import { Coverage, type Readings } from './coverage.ts'
 import { EventWriter } from './event-writer.ts'
 import { Gather } from './gather.ts'
 import { Ledger } from './ledger.ts'
-import { OwnFeeds } from './own-feeds.ts'
-import { followServer } from './server-feed.ts'
+import { makeDatabase } from './make-database.ts'
 import type { GlobalChangesSettings } from './settings.ts'
 import type { Share } from './share.ts'
+import { Sources } from './sources.ts'
 import { createSweep } from './sweep.ts'
+import { createSweeps } from './sweeps.ts'
 
 export interface GlobalChangesOptions {
   readonly couch: Couch
-  /** The database that the events are written into. */
+  /** The database that the events are written into; made where it is missing. */
   readonly name: string
   readonly share: Share
   readonly settings: GlobalChangesSettings
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** These documents were written. */
-  readonly onWritten?: (ids: readonly string[]) => void
 }
 
 export interface GlobalChangesCounts {
-  /** Events that wait for the first window, and documents that wait to be written. */
-  readonly pending: { readonly events: number; readonly writes: number }
+  /** Events that wait in the first window. */
+  readonly pendingEvents: number
+  /** Documents that wait in the second, or for a write that has failed. */
+  readonly pendingWrites: number
+  /** Documents written. */
   readonly written: number
+  /** Requests made to write them. */
   readonly requests: number
+  /** Branches found in them: there should be none. */
   readonly conflicts: number
-  /** Databases about which only a sweep had something to tell. */
+  /** Databases about which a sweep had something to tell. */
   readonly swept: number
 }
 
@@ -45,117 +50,128 @@ export interface GlobalChanges {
   counts(): GlobalChangesCounts
 }
 
-/** A sweep where nobody else tells of a change. */
+/** The longest between two sweeps where nobody tells of all databases. */
 const SWEEP_ALONE_MS = 5000
-const OWN_FEEDS = 50
+/** What a server takes to tell of a change: it gathers for half a second, twice. Without it we gather only. */
+const [SERVER_MS, OWN_MS] = [1500, 100]
+const MOST_UNDER_WAY_MS = 5000
 const LAST_WORDS_MS = 2000
-const AGAIN_MS = 5000
+const WHO_IS_THERE_MS = 3000
 
 export function createGlobalChanges(options: GlobalChangesOptions): GlobalChanges {
   const { couch, name, share, clock, random, log } = options
   const database = couch.db(name)
   const hard = new AbortController()
   const hasEvents = (other: string) => other !== name && other !== '_global_changes'
+  const switched = new Condition()
   let { settings } = options
-  let hasServerFeed = true
   let swept = 0
-  let wake = () => {}
+  /** Of the database of the events. */
+  let life: string | undefined
 
   const ledger = new Ledger(database)
   const coverage = new Coverage(couch, ledger, clock)
   const writer = new EventWriter<Readings>({
     ...{ database, clock, random, log, signal: hard.signal },
+    onMissing: () => beginAnew(hard.signal),
     before: (ids) => coverage.before(ids, hard.signal),
-    onWritten(ids, readings) {
-      coverage.written(ids, readings)
-      options.onWritten?.(ids)
-    },
+    onWritten: (ids, readings) => coverage.written(ids, readings),
   })
-  const gather = new Gather({ clock, settings: () => settings, share, hasEvents, write: (ids) => writer.add(ids) })
-  const sweep = createSweep({ couch, ledger, coverage, hasEvents, write: (ids) => writer.add(ids) })
-  const ownFeeds = new OwnFeeds({
-    ...{ couch, clock, random, most: OWN_FEEDS },
-    onUpdated: (database) => gather.tell('updated', database),
+  const write = (ids: Iterable<string>) => writer.add(ids)
+  const gather = new Gather({ clock, settings: () => settings, share, hasEvents, write })
+  const lookAtAll = createSweep({ couch, ledger, coverage, clock, underWayMs, hasEvents, write })
+  const sweeps = createSweeps({
+    ...{ clock, random, log, sweep },
+    everyMs: () =>
+      sources.hasServerFeed ? settings.sweep_interval : Math.min(SWEEP_ALONE_MS, settings.sweep_interval),
+  })
+  const sources = new Sources({
+    ...{ couch, clock, random, log },
+    tell: (event, database) => gather.tell(event, database),
+    isKnown: (database) => ledger.get(database) !== undefined,
+    onGap: () => sweeps.soon(),
   })
 
-  async function sweepOnce(signal: AbortSignal): Promise<void> {
-    if (!settings.update_db) return
-    const isFirst = swept === 0
-    await ledger.own(share.buckets(), signal)
-    const found = await sweep(share.buckets(), signal)
-    swept += found.length
-    if (found.length > 0) log[isFirst ? 'debug' : 'info']({ databases: found.length }, 'a sweep found database events')
-    await writer.settled()
-    await ledger.save(signal)
-    if (!hasServerFeed) for (const database of found) ownFeeds.touch(database)
+  /** Of what has just happened. */
+  function underWayMs(): number {
+    const { max_event_delay, max_write_delay } = settings
+    return Math.min(MOST_UNDER_WAY_MS, max_event_delay + max_write_delay + (sources.hasServerFeed ? SERVER_MS : OWN_MS))
   }
 
-  /** At once, then now and then, and whenever there is a reason to think that something was missed. */
-  async function sweepNowAndThen(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const woken = new AbortController()
-      wake = () => woken.abort()
-      const until = AbortSignal.any([signal, woken.signal])
-      let pauseMs = hasServerFeed ? settings.sweep_interval : Math.min(SWEEP_ALONE_MS, settings.sweep_interval)
-      try {
-        await sweepOnce(signal)
-      } catch (thrown) {
-        if (signal.aborted) return
-        if (!(thrown instanceof CouchError)) throw thrown
-        log.debug({ code: thrown.code, reason: thrown.message }, 'the databases could not be looked at')
-        pauseMs = Math.min(pauseMs, AGAIN_MS)
-      }
-      await clock.sleep(pauseMs * (0.9 + random() * 0.2), until).catch(() => undefined)
+  async function sweep(signal: AbortSignal): Promise<void> {
+    await makeSure(signal)
+    await ledger.own(share.buckets(), signal)
+    const found = await lookAtAll(share.buckets(), signal)
+    swept += found.missed
+    if (found.databases.length > 0) log.debug({ databases: found.databases.length }, 'a sweep has database events')
+    sources.found(found.databases)
+    await within(clock, MOST_UNDER_WAY_MS, writer.settled(), signal)
+    await ledger.save(signal)
+  }
+
+  /** That the database of the events is there, and is the one of which we know what is in it. */
+  async function makeSure(signal: AbortSignal): Promise<void> {
+    try {
+      const { instance_start_time } = await database.info({ signal })
+      if (life !== undefined && life !== instance_start_time) ledger.forget()
+      life = instance_start_time
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'not_found')) throw thrown
+      await beginAnew(signal)
     }
   }
 
+  async function beginAnew(signal: AbortSignal): Promise<void> {
+    await makeDatabase(couch, name, signal)
+    ledger.forget() // all that was written is gone
+    sweeps.soon()
+  }
+
+  async function runWhileOn(signal: AbortSignal): Promise<void> {
+    const ending = new AbortController()
+    const on = AbortSignal.any([signal, ending.signal])
+    share.onChange(() => sweeps.soon(), on)
+    const running = Promise.all([sources.run(on), sweeps.run(on)])
+    await Promise.race([running, switched.until(() => !settings.update_db, signal).catch(() => undefined)])
+    ending.abort()
+    await running
+  }
+
   async function finish(): Promise<void> {
-    ownFeeds.close()
     gather.flush()
+    const save = async () => {
+      await writer.settled()
+      await ledger.save(hard.signal)
+    }
     await within(
       clock,
       LAST_WORDS_MS,
-      writer
-        .settled()
-        .then(() => ledger.save(hard.signal))
-        .catch(() => undefined),
+      save().catch(() => undefined),
     )
     hard.abort(new Error('the sidecar has stopped'))
   }
 
   return {
     async run(signal) {
-      share.onChange(() => wake(), signal)
-      const following = followServer(
-        {
-          ...{ couch, clock, random, log },
-          onEvent: (event, database) => gather.tell(event, database),
-          onAgain: () => wake(),
-          onThere(isThere) {
-            hasServerFeed = isThere
-            if (isThere) ownFeeds.close()
-            wake()
-          },
-        },
-        signal,
-      )
+      await within(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
       try {
-        await Promise.all([following, sweepNowAndThen(signal)])
+        while (!signal.aborted) {
+          if (settings.update_db) await runWhileOn(signal)
+          else await switched.until(() => settings.update_db, signal).catch(() => undefined)
+        }
       } finally {
         await finish()
       }
     },
     change(next) {
-      const wasOn = settings.update_db
       settings = next
-      if (!next.update_db) {
-        gather.clear()
-        writer.clear()
-      } else if (!wasOn) wake()
+      if (!next.update_db) for (const part of [gather, writer, coverage]) part.clear()
       gather.recheck()
+      switched.changed()
     },
     counts: () => ({
-      pending: { events: gather.pending.events, writes: gather.pending.writes + writer.pending },
+      pendingEvents: gather.pending.events,
+      pendingWrites: gather.pending.writes + writer.pending,
       ...writer.counts,
       swept,
     }),

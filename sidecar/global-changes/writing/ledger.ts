@@ -34,8 +34,10 @@ export class Ledger {
     return new Set(missing)
   }
 
-  owns(name: string): boolean {
-    return this.#buckets.has(bucketOf(name))
+  /** The database has lost it all. */
+  forget(): void {
+    this.#buckets.clear()
+    this.#changed.clear()
   }
 
   names(): string[] {

@@ -1,7 +1,7 @@
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
-import { seqFrom } from '../../couch/documents.ts'
+import { SEQ_ZERO, seqFrom, type Seq } from '../../couch/documents.ts'
 import { follow } from '../../feed/follow.ts'
 import { parseLine, type Source } from '../../feed/source.ts'
 
@@ -14,54 +14,75 @@ export interface OwnFeedsOptions {
   readonly onUpdated: (database: string) => void
 }
 
+interface OwnFeed {
+  readonly done: Promise<void>
+  readonly stop: () => void
+}
+
 /** Where the server has no feed of all databases: those of the databases that changed last, each by its own. */
 export class OwnFeeds {
   readonly #options: OwnFeedsOptions
   /** In the order in which they changed. */
-  readonly #feeds = new Map<string, AbortController>()
+  readonly #feeds = new Map<string, OwnFeed>()
+  readonly #ending = new Set<Promise<void>>()
 
   constructor(options: OwnFeedsOptions) {
     this.#options = options
   }
 
+  /** A database that was made now: from its first change on. */
+  begin(name: string): void {
+    this.#drop(name)
+    this.#touch(name, SEQ_ZERO)
+  }
+
   /** A database that has changed. If it is one too many, the one that has been still for the longest goes. */
   touch(name: string): void {
-    const known = this.#feeds.get(name)
+    this.#touch(name, seqFrom('now'))
+  }
+
+  /** Resolves when no connection is left. */
+  async close(): Promise<void> {
+    for (const name of [...this.#feeds.keys()]) this.#drop(name)
+    await Promise.all(this.#ending)
+  }
+
+  #touch(name: string, since: Seq): void {
+    const feed = this.#feeds.get(name) ?? this.#follow(name, since)
     this.#feeds.delete(name)
-    this.#feeds.set(name, known ?? this.#begin(name))
-    if (this.#feeds.size > this.#options.most) this.drop(this.#feeds.keys().next().value!)
+    this.#feeds.set(name, feed)
+    if (this.#feeds.size > this.#options.most) this.#drop(this.#feeds.keys().next().value!)
   }
 
-  drop(name: string): void {
-    this.#feeds.get(name)?.abort()
+  #drop(name: string): void {
+    const feed = this.#feeds.get(name)
+    if (!feed) return
     this.#feeds.delete(name)
+    this.#ending.add(feed.done)
+    void feed.done.finally(() => this.#ending.delete(feed.done))
+    feed.stop()
   }
 
-  close(): void {
-    for (const name of [...this.#feeds.keys()]) this.drop(name)
-  }
-
-  #begin(name: string): AbortController {
-    const ending = new AbortController()
-    void this.#run(name, ending.signal)
-    return ending
-  }
-
-  async #run(name: string, signal: AbortSignal): Promise<void> {
+  #follow(name: string, since: Seq): OwnFeed {
     const { couch, clock, random, onUpdated } = this.#options
-    const options = { source: seqsOf(couch, name), from: { seq: seqFrom('now') }, clock, random }
-    for await (const event of follow(options, signal)) {
-      if (event.kind === 'rows') {
-        onUpdated(name)
-        if (this.#feeds.has(name)) this.touch(name)
+    const stopping = new AbortController()
+    const { signal } = stopping
+    const run = async () => {
+      for await (const event of follow({ source: seqsOf(couch, name), from: { seq: since }, clock, random }, signal)) {
+        if (signal.aborted) return
+        if (event.kind === 'rows') {
+          onUpdated(name)
+          this.touch(name)
+        }
+        if (event.kind === 'broken' && event.error.code === 'not_found') return this.#drop(name) // a sweep will tell
       }
-      if (event.kind === 'broken' && event.error.code === 'not_found') return this.drop(name) // a sweep will tell
     }
+    return { done: run(), stop: () => stopping.abort() }
   }
 }
 
 /** The changes of a database, without saying which. */
-const seqsOf = (couch: Couch, name: string): Source<{ seq: ReturnType<typeof seqFrom> }> => {
+const seqsOf = (couch: Couch, name: string): Source<{ seq: Seq }> => {
   const database = couch.db(name)
   return {
     name: `GET /${name}/_changes`,

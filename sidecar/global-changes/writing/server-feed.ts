@@ -61,7 +61,7 @@ export async function followServer(options: FollowServerOptions, signal: AbortSi
         broke = true
         if (event.error.code === 'not_found' && isThere) {
           isThere = false
-          log.warn(MISSING)
+          log.warn(missing(couch.url))
           onThere(false)
         } else log.debug({ code: event.error.code, reason: event.error.message }, 'the feed _db_updates is broken')
         break
@@ -71,6 +71,6 @@ export async function followServer(options: FollowServerOptions, signal: AbortSi
   }
 }
 
-const MISSING =
-  'the server has no feed of all databases: its database _global_changes is missing. Changes are found by each ' +
-  'database’s own feed and by looking, which costs more. To add it: curl -X PUT http://admin:password@host:5984/_global_changes'
+const missing = (url: string) =>
+  'the server has no feed of all databases: its database _global_changes is missing. Changes are found by the ' +
+  `databases’ own feeds and by looking, which costs more. To add it, as an admin: curl -X PUT ${url}/_global_changes`

@@ -1,6 +1,7 @@
+import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
-import type { Coverage } from './coverage.ts'
 import { eventId } from '../documents.ts'
+import type { Coverage } from './coverage.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
 import { eventsBetween, type Reading } from './lookout.ts'
 import { listDatabases, readDatabases } from './survey.ts'
@@ -9,37 +10,51 @@ export interface SweepOptions {
   readonly couch: Couch
   readonly ledger: Ledger
   readonly coverage: Coverage
+  readonly clock: Clock
+  /** How long it may take from a change until its event is written, milliseconds. */
+  readonly underWayMs: () => number
   /** Whether this database has events at all. */
   readonly hasEvents: (database: string) => boolean
   /** Has these events written. */
   readonly write: (ids: readonly string[]) => void
 }
 
+export interface Swept {
+  /** About which there was something to tell. */
+  readonly databases: readonly string[]
+  /** How many of them nobody else had told of. The rest is only told again, to be sure. */
+  readonly missed: number
+}
+
 /**
- * Looks at all databases of these buckets, and has an event written for everything that none was written for. Answers
- * the names of databases about which there was something to tell. Throws `CouchError`.
+ * Looks at all databases of these buckets, and has an event written for everything that none was written for. What has
+ * just changed is left some time to be told by whoever saw it. Throws `CouchError`.
  */
-export type Sweep = (buckets: ReadonlySet<number>, signal: AbortSignal) => Promise<string[]>
+export type Sweep = (buckets: ReadonlySet<number>, signal: AbortSignal) => Promise<Swept>
 
-export const createSweep =
-  ({ couch, ledger, coverage, hasEvents, write }: SweepOptions): Sweep =>
-  async (buckets, signal) => {
-    const found: string[] = []
-    const isIts = (name: string) => buckets.has(bucketOf(name)) && hasEvents(name)
+export function createSweep(options: SweepOptions): Sweep {
+  const { couch, ledger, coverage, clock, underWayMs, hasEvents, write } = options
+  const eventsFor = (name: string, now: Reading | undefined) => eventsBetween(ledger.get(name), now)
 
-    function compare(name: string, now: Reading | undefined): void {
-      const events = eventsBetween(ledger.get(name), now)
-      if (events.length === 0) return
-      found.push(name)
-      coverage.add(name, now)
-      write(events.map((event) => eventId(event, name)))
+  return async (buckets, signal) => {
+    const open = new Map<string, Reading | undefined>()
+    const compare = (name: string, now: Reading | undefined) => {
+      if (eventsFor(name, now).length === 0) return
+      open.set(name, now)
+      coverage.expect(name, now)
     }
-
+    const isIts = (name: string) => buckets.has(bucketOf(name)) && hasEvents(name)
     const listed = (await listDatabases(couch, signal)).filter(isIts)
     for await (const readings of readDatabases(couch, listed, signal)) {
       for (const [name, reading] of readings) compare(name, reading)
     }
     const there = new Set(listed)
     for (const name of ledger.names()) if (isIts(name) && !there.has(name)) compare(name, undefined)
-    return found
+
+    if (open.size > 0) await clock.sleep(underWayMs(), signal)
+    const found = [...open].filter(([name, now]) => eventsFor(name, now).length > 0)
+    const missed = found.filter(([name]) => !coverage.isVague(name)).length
+    for (const [name, now] of found) write(eventsFor(name, now).map((event) => eventId(event, name)))
+    return { databases: found.map(([name]) => name), missed }
   }
+}

@@ -18,6 +18,7 @@ function start(database: Database) {
   const writer = new EventWriter({
     ...{ database, clock: systemClock, random: () => 0.1, signal: stopping.signal },
     log: pino({ level: 'warn' }, { write: warn }),
+    onMissing: async () => void (await database.create()),
     before: async () => undefined,
     onWritten: (ids) => void written.push([...ids]),
   })

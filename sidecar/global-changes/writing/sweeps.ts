@@ -1,0 +1,51 @@
+import type { Logger } from 'pino'
+import type { Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import { CouchError } from '../../couch/errors.ts'
+
+export interface SweepsOptions {
+  readonly sweep: (signal: AbortSignal) => Promise<void>
+  /** Between two of them, milliseconds. May change. */
+  readonly everyMs: () => number
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** Sweeps at once, then now and then, and whenever there is a reason to think that something was missed. */
+export interface Sweeps {
+  run(signal: AbortSignal): Promise<void>
+  /** There is such a reason: again as soon as the one that runs is over. */
+  soon(): void
+}
+
+const AGAIN_MS = 5000
+
+export function createSweeps({ sweep, everyMs, clock, random, log }: SweepsOptions): Sweeps {
+  let waiting = new AbortController()
+
+  async function sweepOnce(signal: AbortSignal): Promise<boolean> {
+    try {
+      await sweep(signal)
+      return true
+    } catch (thrown) {
+      if (signal.aborted) return false
+      if (!(thrown instanceof CouchError)) throw thrown
+      log.debug({ code: thrown.code, reason: thrown.message }, 'the databases could not be looked at')
+      return false
+    }
+  }
+
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        waiting = new AbortController() // before the sweep, which whoever calls may have outdated
+        const done = await sweepOnce(signal)
+        const pauseMs = done ? everyMs() : Math.min(AGAIN_MS, everyMs())
+        const until = AbortSignal.any([signal, waiting.signal])
+        await clock.sleep(pauseMs * (0.9 + random() * 0.2), until).catch(() => undefined)
+      }
+    },
+    soon: () => waiting.abort(),
+  }
+}
