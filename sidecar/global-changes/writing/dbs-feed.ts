@@ -1,32 +1,7 @@
-import type { Random } from '../../core/backoff.ts'
+import { fullJitter, type Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
-import { seqFrom, type Seq } from '../../couch/documents.ts'
-import { follow } from '../../feed/follow.ts'
-import { parseLine, type Source } from '../../feed/source.ts'
-
-interface DbsRow {
-  readonly seq: Seq
-  readonly database: string
-  readonly deleted: boolean
-}
-
-const PATH = '_node/_local/_dbs'
-
-/**
- * A node's own list of the databases, one document for each. CouchDB does not promise that it can be read, but it tells
- * at once what a sweep would find later.
- */
-const dbsOf = (couch: Couch): Source<DbsRow> => ({
-  name: `GET /${PATH}/_changes`,
-  life: async (signal) =>
-    (await couch.request<{ instance_start_time: string }>({ path: PATH, signal })).instance_start_time,
-  open: (query, signal) => couch.stream({ path: `${PATH}/_changes`, query, signal }),
-  parse: (request, line) =>
-    parseLine(request, line, ({ seq, id, deleted }) =>
-      typeof id === 'string' ? { seq, database: id, deleted: deleted === true } : undefined,
-    ),
-})
+import { CouchError } from '../../couch/errors.ts'
 
 export interface FollowDbsOptions {
   readonly couch: Couch
@@ -34,29 +9,49 @@ export interface FollowDbsOptions {
   readonly random: Random
   /** One was made or deleted, or its shards have changed. */
   readonly onChange: (database: string, deleted: boolean) => void
-  /** The feed goes on after a break: something may have been missed. */
+  /** It begins, or goes on after a break: what was before may have been missed. */
   readonly onAgain: () => void
 }
 
-/** Follows the list of databases from now on, until the signal aborts, or until it turns out that there is none. */
+interface DbsChanges {
+  readonly results: readonly { readonly id: string; readonly deleted?: boolean }[]
+  readonly last_seq: number
+}
+
+const PATH = '_node/_local/_dbs'
+/** A node keeps an answer to itself until it is whole: one after the other, each until something has changed. */
+const ANSWER_MS = 30_000
+const BACKOFF = { baseMs: 250, capMs: 15_000 }
+
+/**
+ * Follows a node's own list of the databases, one document for each, from now on, until the signal aborts, or until it
+ * turns out that there is none. CouchDB does not promise that it can be read: it only tells at once what a sweep would
+ * find later.
+ */
 export async function followDbs(options: FollowDbsOptions, signal: AbortSignal): Promise<void> {
   const { couch, clock, random, onChange, onAgain } = options
-  let broke = false
-  for await (const event of follow({ source: dbsOf(couch), from: { seq: seqFrom('now') }, clock, random }, signal)) {
-    switch (event.kind) {
-      case 'rows':
-        for (const { database, deleted } of event.rows) onChange(database, deleted)
-        break
-      case 'connected':
-        if (broke) onAgain()
-        broke = false
-        break
-      case 'broken':
-        if (event.error.retry === 'never') return
-        broke = true
-        break
-      case 'restarted':
-      case 'caught-up':
+
+  async function followOnce(onAnswer: () => void): Promise<void> {
+    let { update_seq: since } = await couch.request<{ update_seq: number }>({ path: PATH, signal })
+    onAgain()
+    for (;;) {
+      const query = { feed: 'longpoll', since, timeout: ANSWER_MS }
+      const request = { path: `${PATH}/_changes`, query, timeoutMs: 2 * ANSWER_MS, signal }
+      const { results, last_seq } = await couch.request<DbsChanges>(request)
+      onAnswer()
+      for (const { id, deleted = false } of results) onChange(id, deleted)
+      since = last_seq
+    }
+  }
+
+  for (let failures = 1; !signal.aborted; failures++) {
+    try {
+      await followOnce(() => (failures = 1))
+    } catch (thrown) {
+      if (signal.aborted) return
+      if (!(thrown instanceof CouchError)) throw thrown
+      if (thrown.retry === 'never') return
+      await clock.sleep(fullJitter(BACKOFF, failures, random), signal).catch(() => undefined)
     }
   }
 }

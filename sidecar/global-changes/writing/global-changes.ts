@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -130,6 +131,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   async function runWhileOn(signal: AbortSignal): Promise<void> {
     const ending = new AbortController()
     const on = AbortSignal.any([signal, ending.signal])
+    setMaxListeners(0, on, hard.signal) // one for each request under way
     share.onChange(() => sweeps.soon(), on)
     const running = Promise.all([sources.run(on), sweeps.run(on)])
     await Promise.race([running, switched.until(() => !settings.update_db, signal).catch(() => undefined)])

@@ -34,7 +34,7 @@ export interface FollowServerOptions {
   readonly random: Random
   readonly log: Logger
   readonly onEvent: (event: DatabaseEvent, database: string) => void
-  /** The feed goes on after a break: something may have been missed. */
+  /** The feed begins, or goes on after a break: what was before may have been missed. */
   readonly onAgain: () => void
   /** Whether the server has such a feed at all, when that changes; it is taken for granted at first. */
   readonly onThere: (isThere: boolean) => void

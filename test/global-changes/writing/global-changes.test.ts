@@ -1,50 +1,132 @@
-import pino from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../../sidecar/core/clock.ts'
-import {
-  createGlobalChanges,
-  type GlobalChangesOptions,
-} from '../../../sidecar/global-changes/writing/global-changes.ts'
-import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
-import { createTestCouch, deleteDb, freshDb, uniqueName } from '../../support/couchdb.ts'
+import { expect, test } from 'vitest'
+import { createTestCouch, deleteDb, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-
-const settings = { update_db: true, max_event_delay: 25, max_write_delay: 25, sweep_interval: 60_000 }
-
-async function start(options: Partial<GlobalChangesOptions> = {}) {
-  const couch = createTestCouch()
-  const events = await freshDb('global-changes')
-  const stopping = new AbortController()
-  const changes = createGlobalChanges({
-    ...{ couch, name: events.name, share: allBuckets, settings, clock: systemClock, random: Math.random },
-    log: pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' }),
-    ...options,
-  })
-  const running = changes.run(stopping.signal)
-  const stop = async () => {
-    stopping.abort()
-    await running
-  }
-  onTestFinished(stop)
-  const eventsOf = async (name: string) =>
-    (await events.getMany(['created', 'updated', 'deleted'].map((event) => `${event}:${name}`))).map(
-      ({ _id, _rev }) => `${_id.split(':')[0]!} ${parseInt(_rev)}`,
-    )
-  return { couch, events, changes, stop, eventsOf }
-}
-
-const seen = <T>(read: () => Promise<T>, wanted: T) =>
-  eventually(async () => expect(await read()).toEqual(wanted), { within: 20_000 })
+import { settings, startGlobalChanges } from './rig.ts'
 
 test('a database is made, changed, and deleted', async () => {
-  const { events, eventsOf, couch } = await start()
-  await eventually(async () => expect(await events.find('created:_users')).toBeDefined(), { within: 20_000 })
-  const name = uniqueName('orders')
-  const db = couch.db(name)
+  const { couch, swept, seen } = startGlobalChanges()
+  await swept()
+  const db = couch.db(uniqueName('orders'))
   await db.create()
-  await seen(() => eventsOf(name), ['created 1'])
+  await seen(db.name, ['created'])
   await db.put({ _id: 'a' })
-  await seen(() => eventsOf(name), ['created 1', 'updated 1'])
-  await deleteDb(name)
-  await seen(() => eventsOf(name), ['created 1', 'updated 1', 'deleted 1'])
+  await seen(db.name, ['created', 'updated'])
+  await deleteDb(db.name)
+  await seen(db.name, ['created', 'updated', 'deleted'])
+})
+
+test('what was there before is told, once: neither a restart nor time tells it again', async () => {
+  const db = await freshDb('orders')
+  await db.put({ _id: 'a' })
+  const first = startGlobalChanges()
+  await first.seen(db.name, ['created', 'updated'])
+  await first.stop()
+  const before = await first.written(db.name)
+  const again = startGlobalChanges({ name: first.name, settings: { ...settings, sweep_interval: 1000 } })
+  for (let look = 0; look < 3; look++) await again.seen((await freshDb('other')).name, ['created'])
+  expect(await again.written(db.name)).toEqual(before)
+})
+
+test('what happened while nobody ran is found', async () => {
+  const [stays, goes] = [await freshDb('stays'), await freshDb('goes')]
+  const first = startGlobalChanges()
+  await first.seen(stays.name, ['created'])
+  await first.seen(goes.name, ['created'])
+  await first.stop()
+  await stays.put({ _id: 'a' })
+  await deleteDb(goes.name)
+  const again = startGlobalChanges({ name: first.name })
+  await again.seen(stays.name, ['created', 'updated'])
+  await again.seen(goes.name, ['created', 'deleted'])
+})
+
+test('many updates at once are one document', async () => {
+  const { swept, seen, written } = startGlobalChanges({ settings: { ...settings, max_event_delay: 300 } })
+  const db = await freshDb('orders')
+  await swept()
+  await seen(db.name, ['created'])
+  for (let i = 0; i < 20; i++) await db.put({ _id: `order-${i}` })
+  await eventually(async () => expect(await written(db.name)).toHaveLength(2))
+  const [, updated] = await written(db.name)
+  expect(Number(updated!.split(' ')[1])).toBeLessThanOrEqual(3)
+})
+
+test('its own database has no events', async () => {
+  const { name, swept, seen, written } = startGlobalChanges()
+  await swept()
+  const db = await freshDb('orders')
+  await seen(db.name, ['created'])
+  expect(await written(name)).toEqual([])
+})
+
+test('a database with slashes in its name, and signs', async () => {
+  needs('slash in database names')
+  const { couch, swept, seen } = startGlobalChanges()
+  await swept()
+  const db = couch.db(`acme/${uniqueName('a_$()+-')}/b`)
+  await db.create()
+  await db.put({ _id: 'ä' })
+  await seen(db.name, ['created', 'updated'])
+  await deleteDb(db.name)
+  await seen(db.name, ['created', 'updated', 'deleted'])
+})
+
+test('a database that was deleted and made again while nobody ran', async () => {
+  needs('database identity')
+  const db = await freshDb('orders')
+  await db.put({ _id: 'a' })
+  const first = startGlobalChanges()
+  await first.seen(db.name, ['created', 'updated'])
+  await first.stop()
+  const { instance_start_time: before } = await db.info()
+  await eventually(async () => {
+    await deleteDb(db.name)
+    await db.create()
+    expect((await db.info()).instance_start_time).not.toBe(before) // two within a second have the same
+  })
+  const again = startGlobalChanges({ name: first.name })
+  await again.seen(db.name, ['created', 'updated', 'deleted'])
+  expect(await again.written(db.name)).toContain('created 2')
+})
+
+test('switched off, nothing is told, and what was pending is gone; on again, what happened meanwhile is found', async () => {
+  const { changes, swept, seen, kinds } = startGlobalChanges({ settings: { ...settings, max_write_delay: 60_000 } })
+  const [one, other] = [await freshDb('one'), await freshDb('other')]
+  await swept()
+  await seen(one.name, ['created'])
+  await seen(other.name, ['created'])
+  await one.put({ _id: 'a' })
+  await eventually(() => expect(changes.counts().pendingWrites).toBeGreaterThan(0), { within: 20_000 })
+  changes.change({ ...settings, update_db: false })
+  expect(changes.counts()).toMatchObject({ pendingEvents: 0, pendingWrites: 0 })
+  await other.put({ _id: 'a' })
+  const before = changes.counts().written
+  changes.change({ ...settings, update_db: true, max_write_delay: 0 })
+  await seen(one.name, ['created', 'updated'])
+  await seen(other.name, ['created', 'updated'])
+  expect(changes.counts().written).toBeGreaterThan(before)
+  expect(await kinds(one.name)).toEqual(['created', 'updated'])
+})
+
+test('when it stops, what is pending is written', async () => {
+  const db = await freshDb('orders')
+  const { changes, seen, stop, kinds } = startGlobalChanges({ settings: { ...settings, max_event_delay: 60_000 } })
+  await seen(db.name, ['created'])
+  await db.put({ _id: 'a' })
+  await eventually(() => expect(changes.counts().pendingEvents).toBeGreaterThan(0), { within: 20_000 })
+  await stop()
+  expect(await kinds(db.name)).toEqual(['created', 'updated'])
+})
+
+test('its database is closed to everybody but admins, and made again with all that is there when it is gone', async () => {
+  needs('database identity')
+  const rig = startGlobalChanges({ settings: { ...settings, sweep_interval: 1000 } })
+  const db = await freshDb('orders')
+  await rig.seen(db.name, ['created'])
+  const { url } = rig.couch
+  const anonymous = createTestCouch({ url })
+  await expect(anonymous.db(rig.name).find('created:_users')).rejects.toMatchObject({ code: 'unauthorized' })
+  await deleteDb(rig.name)
+  await eventually(async () => expect(await rig.kinds(db.name)).toEqual(['created']), { within: 20_000 })
+  await eventually(async () => expect(await rig.written('_users')).not.toEqual([]), { within: 20_000 })
 })

@@ -1,0 +1,72 @@
+import pino from 'pino'
+import { expect, onTestFinished } from 'vitest'
+import { systemClock } from '../../../sidecar/core/clock.ts'
+import { isCouchError } from '../../../sidecar/couch/errors.ts'
+import { eventId, type DatabaseEvent } from '../../../sidecar/global-changes/documents.ts'
+import {
+  createGlobalChanges,
+  type GlobalChangesOptions,
+} from '../../../sidecar/global-changes/writing/global-changes.ts'
+import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
+import { couchUrl, createTestCouch, deleteDb, startPrivateCouch, uniqueName } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+
+export const settings = { update_db: true, max_event_delay: 25, max_write_delay: 25, sweep_interval: 60_000 }
+
+const EVENTS: readonly DatabaseEvent[] = ['created', 'updated', 'deleted']
+
+interface RigOptions extends Partial<GlobalChangesOptions> {
+  /** Of the server that is watched, and written to. Default: that of this run. */
+  readonly url?: string
+  /** By which the writer reaches it; default the same. */
+  readonly by?: string
+}
+
+/** Runs until the end of the test. */
+export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: RigOptions = {}) {
+  const couch = createTestCouch({ url })
+  const name = options.name ?? uniqueName('global-changes')
+  if (url === couchUrl()) onTestFinished(() => deleteDb(name))
+  const events = couch.db(name)
+  const stopping = new AbortController()
+  const changes = createGlobalChanges({
+    ...{ couch: createTestCouch({ url: by }), share: allBuckets, settings, clock: systemClock, random: Math.random },
+    log: pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' }),
+    ...options,
+    name,
+  })
+  const running = changes.run(stopping.signal)
+  const stop = async () => {
+    stopping.abort()
+    await running
+  }
+  onTestFinished(stop)
+
+  /** How often each event of a database was written: `created 1`. */
+  async function written(database: string): Promise<string[]> {
+    try {
+      const docs = await events.getMany(EVENTS.map((event) => eventId(event, database)))
+      return docs.map(({ _id, _rev }) => `${_id.split(':')[0]!} ${parseInt(_rev)}`)
+    } catch (thrown) {
+      if (isCouchError(thrown, 'not_found')) return []
+      throw thrown
+    }
+  }
+  /** The same without how often, which is once or more. */
+  const kinds = async (database: string) => (await written(database)).map((event) => event.split(' ')[0]!)
+  const seen = (database: string, wanted: DatabaseEvent[]) =>
+    eventually(async () => expect(await kinds(database)).toEqual(wanted), { within: 20_000 })
+  return {
+    ...{ couch, name, events, changes, stop, written, kinds, seen },
+    /** The first look at all databases is over. */
+    swept: () => eventually(async () => expect(await kinds('_users')).toContain('created'), { within: 20_000 }),
+  }
+}
+
+/** A server of its own with a feed of all databases. */
+export async function startServerWithFeed() {
+  const server = await startPrivateCouch()
+  onTestFinished(() => server.stop())
+  await createTestCouch({ url: server.url }).db('_global_changes').create()
+  return server
+}
