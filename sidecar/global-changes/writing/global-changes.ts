@@ -166,8 +166,9 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
       }
     },
     change(next) {
-      settings = next
       if (!next.update_db) for (const part of [gather, writer, coverage]) part.clear()
+      else if (!settings.update_db || next.sweep_interval !== settings.sweep_interval) sweeps.soon()
+      settings = next
       gather.recheck()
       switched.changed()
     },

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createTestCouch, needs, startPrivateCouch, uniqueName, type PrivateCouch } from '../../support/couchdb.ts'
+import { findCouchBinary } from '../../support/couchdb-binary.ts'
+import { eventually } from '../../support/eventually.ts'
+import { cutInLine, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { settings, startGlobalChanges } from './rig.ts'
+
+let server: PrivateCouch | undefined
+beforeAll(async () => {
+  if (findCouchBinary()) server = await startPrivateCouch()
+})
+afterAll(() => server?.stop())
+
+async function start({ hasFeed = true } = {}) {
+  needs('private server')
+  const { url } = server!
+  const couch = createTestCouch({ url })
+  if (hasFeed) await couch.db('_global_changes').create()
+  else await couch.request({ method: 'DELETE', db: '_global_changes' }).catch(() => undefined)
+  const proxy = await startFaultyProxy(url)
+  const rig = startGlobalChanges({ url, by: proxy.url })
+  await rig.swept()
+  return { ...rig, couch, proxy }
+}
+
+const isFeed = ({ path }: SeenRequest) => path === '/_db_updates'
+const isAll = ({ path }: SeenRequest) => path === '/_all_dbs'
+const follows = (requests: readonly SeenRequest[]) =>
+  eventually(() => expect(requests.filter(isFeed)).not.toEqual([]), { within: 20_000 })
+
+test('the server’s feed is followed, and none of a database’s own', async () => {
+  const { couch, proxy, seen } = await start()
+  await follows(proxy.requests)
+  const db = couch.db(uniqueName('orders'))
+  await db.create()
+  await db.put({ _id: 'a' })
+  await seen(db.name, ['created', 'updated'])
+  await couch.request({ method: 'DELETE', db: db.name })
+  await seen(db.name, ['created', 'updated', 'deleted'])
+  expect(proxy.requests.filter(({ path }) => path.endsWith('/_changes'))).toEqual([])
+})
+
+test.each([
+  ['is cut in a line', cutInLine(1)],
+  ['is refused', refuse(500)],
+])('a feed that %s loses nothing', async (_, fault) => {
+  const { couch, proxy, seen } = await start()
+  await follows(proxy.requests)
+  for (let round = 0; round < 3; round++) {
+    proxy.next(fault, isFeed)
+    proxy.dropConnections()
+    const db = couch.db(uniqueName('orders'))
+    await db.create()
+    await db.put({ _id: 'a' })
+    await seen(db.name, ['created', 'updated'])
+  }
+})
+
+test('while the database of the feed is missing others tell; once it is there it is followed', async () => {
+  const { couch, proxy, seen } = await start({ hasFeed: false })
+  const [before, after] = [couch.db(uniqueName('before')), couch.db(uniqueName('after'))]
+  await before.create()
+  await before.put({ _id: 'a' })
+  await seen(before.name, ['created', 'updated'])
+  expect(proxy.requests.filter(isFeed)).toEqual([])
+  await couch.db('_global_changes').create()
+  await eventually(() => expect(proxy.requests.filter(isFeed)).toHaveLength(1), { within: 20_000 })
+  await after.create()
+  await before.put({ _id: 'b' })
+  await seen(after.name, ['created'])
+  await couch.request({ method: 'DELETE', db: before.name })
+  await seen(before.name, ['created', 'updated', 'deleted'])
+})
+
+test('an idle server is written nothing, however often it is looked at', async () => {
+  const { proxy, changes } = await start()
+  await follows(proxy.requests)
+  const looks = async (count: number) => {
+    const before = proxy.requests.filter(isAll).length
+    const enough = () => expect(proxy.requests.filter(isAll).length).toBeGreaterThanOrEqual(before + count)
+    await eventually(enough, { within: 20_000 })
+  }
+  changes.change({ ...settings, sweep_interval: 200 })
+  const written = () => changes.counts().written
+  await eventually(async () => {
+    const before = written()
+    await looks(2)
+    expect(written()).toBe(before) // what was before the test is told
+  })
+  const [before, requests] = [written(), proxy.requests.length]
+  await looks(5)
+  expect(written()).toBe(before)
+  const wrote = proxy.requests.slice(requests).filter(({ method, path }) => method !== 'GET' && path !== '/_dbs_info')
+  expect(wrote).toEqual([])
+})
+
+test('a server that is killed in the middle of a write loses no event', async () => {
+  const { couch, proxy, seen } = await start()
+  const dbs = Array.from({ length: 5 }, () => couch.db(uniqueName('orders')))
+  for (const db of dbs) await db.create()
+  for (const db of dbs) await seen(db.name, ['created'])
+  const isWrite = ({ path }: SeenRequest) => path.endsWith('/_bulk_docs')
+  const killed = new Promise<void>((resolve) => {
+    proxy.next(async (exchange) => {
+      await server!.kill()
+      exchange.cut()
+      resolve()
+    }, isWrite)
+  })
+  for (const db of dbs) await db.put({ _id: 'a' })
+  await killed
+  await server!.restart()
+  for (const db of dbs) await seen(db.name, ['created', 'updated'])
+})

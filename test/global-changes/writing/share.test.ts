@@ -1,0 +1,82 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
+import { createShare } from '../../../sidecar/global-changes/writing/share.ts'
+import { createTestCouch, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { idsIn, startRegistry } from '../../workers/registries.ts'
+import { startGlobalChanges, startServerWithFeed } from './rig.ts'
+
+const role = 'mill'
+
+/** One of several workers; `leaves` takes it out of the registry. */
+function startWorker(control: Awaited<ReturnType<typeof freshDb>>, self: string, options = {}) {
+  const registry = startRegistry(control)
+  const leaving = new AbortController()
+  onTestFinished(() => leaving.abort())
+  const writes = (member: { options: unknown }) => (member.options as { writes?: boolean }).writes !== false
+  registry.register(role, self, { timeoutMs: 1000, ...options }, leaving.signal)
+  const share = createShare({ registry, role, self, writes, signal: leaving.signal })
+  return { registry, share, leave: () => leaving.abort(), members: () => idsIn(registry, role) }
+}
+
+test('all buckets belong to exactly one of those who write, and those of one who leaves to the others', async () => {
+  const control = await freshDb('control')
+  const [one, other] = [startWorker(control, 'one'), startWorker(control, 'other')]
+  startWorker(control, 'idle', { writes: false })
+  await Promise.all([one.share.known, other.share.known])
+  await eventually(() => expect([one.members(), other.members()]).toEqual([expect.anything(), one.members()]))
+  await eventually(() => expect(one.members()).toHaveLength(3))
+  await eventually(() => {
+    const [ones, others] = [one.share.buckets(), other.share.buckets()]
+    expect(ones.size + others.size).toBe(64)
+    expect(new Set([...ones, ...others]).size).toBe(64)
+    expect(Math.min(ones.size, others.size)).toBeGreaterThan(10)
+  })
+  let told = 0
+  one.share.onChange(() => void (told += 1), new AbortController().signal)
+  other.leave()
+  await eventually(() => expect(one.share.buckets().size).toBe(64))
+  expect(told).toBeGreaterThan(0)
+})
+
+test('before it is known who is there, all buckets are everybody’s', async () => {
+  const couch = createTestCouch({ url: 'http://127.0.0.1:9' })
+  const registry = startRegistry(couch.db('control'))
+  const signal = AbortSignal.abort()
+  const share = createShare({ registry, role, self: 'one', writes: () => true, signal })
+  expect(share.buckets().size).toBe(64)
+})
+
+test('of two who share each writes its own events, and when one dies the other finds what was its', async () => {
+  needs('private server')
+  const { url } = await startServerWithFeed()
+  const couch = createTestCouch({ url })
+  const control = couch.db('control')
+  await control.create()
+  const [one, other] = [startWorker(control, 'one'), startWorker(control, 'other')]
+  await eventually(() =>
+    expect([one.members(), other.members()]).toEqual([
+      ['one', 'other'],
+      ['one', 'other'],
+    ]),
+  )
+  const name = uniqueName('global-changes')
+  const first = startGlobalChanges({ url, name, share: one.share })
+  const second = startGlobalChanges({ url, name, share: other.share })
+  const dbs = Array.from({ length: 10 }, () => couch.db(uniqueName('orders')))
+  for (const db of dbs) await db.create()
+  for (const db of dbs) await first.seen(db.name, ['created'])
+  expect(first.changes.counts().written).toBeGreaterThan(0)
+  expect(second.changes.counts().written).toBeGreaterThan(0)
+
+  const orphans = dbs.filter(({ name }) => other.share.buckets().has(bucketOf(name)))
+  expect(orphans).not.toEqual([])
+  await second.stop()
+  for (const db of orphans) await db.put({ _id: 'a' })
+  other.leave()
+  for (const db of orphans) await first.seen(db.name, ['created', 'updated'])
+  for (const db of dbs) {
+    const [doc] = await first.events.getMany([`created:${db.name}`])
+    expect(doc!._conflicts).toBeUndefined()
+  }
+})
