@@ -28,6 +28,8 @@ export interface Config {
   readonly controlDb: string
   /** Names and globs. */
   readonly databases: readonly string[]
+  /** Where database events are written. */
+  readonly globalChangesDb: string
   /** Paths of modules, as they were given. */
   readonly handlers: readonly string[]
   readonly name: string
@@ -71,6 +73,7 @@ export function loadConfig(sources: Sources): Config {
     confirmExpiryMs: values.SIDECAR_CONFIRM_EXPIRY,
     controlDb: values.SIDECAR_CONTROL_DB,
     databases: values.SIDECAR_DATABASES ?? [values.SIDECAR_CONTROL_DB],
+    globalChangesDb: values.SIDECAR_GLOBAL_CHANGES_DB,
     handlers: values.SIDECAR_HANDLERS ?? [],
     name: values.SIDECAR_NAME ?? hostname(),
     connections: values.SIDECAR_CONNECTIONS,

@@ -1,3 +1,4 @@
+import type { Config } from './config.ts'
 import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from './docstate/assess.ts'
 import { isServed } from './roster.ts'
 import type { Tables } from './tables.ts'
@@ -8,13 +9,22 @@ import type { Place } from './workers/sharing.ts'
 export const ROLE = 'sidecar'
 
 /** What a sidecar tells the others of itself: what it handles where. `type/state` each; `types` with conflicts. */
-export function dutiesOf(config: { controlDb: string; databases: readonly string[] }, tables: Tables): WorkerOptions {
-  const { controlDb, databases } = config
+export function dutiesOf(config: Places, tables: Tables): WorkerOptions {
+  const { controlDb, databases, globalChangesDb } = config
   return {
     control: { database: controlDb, handlers: namesOf(tables.control), types: typesOf(tables.control) },
     databases: { names: [...databases], handlers: namesOf(tables.docstate), types: typesOf(tables.docstate) },
+    global_changes: globalChangesDb,
   }
 }
+
+type Places = Pick<Config, 'controlDb' | 'databases' | 'globalChangesDb'>
+
+/** Whether a sidecar writes database events into this database. */
+export const writesEvents =
+  (globalChangesDb: string) =>
+  ({ options }: Member): boolean =>
+    options.global_changes === globalChangesDb
 
 /** Whether a sidecar handles what waits in this place. What others write of themselves may be anything. */
 export function hasDuty({ options }: Member, database: string, { type, state }: Place): boolean {

@@ -4,6 +4,7 @@ import type { Config } from './config.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
 import { createMemory } from './core/memory.ts'
+import { together } from './core/together.ts'
 import { createCouch } from './couch/client.ts'
 import { createSessions } from './couch/session.ts'
 import { createConfirmations } from './devices/confirmations.ts'
@@ -24,7 +25,9 @@ import { up } from './http/up.ts'
 import { workers } from './http/workers.ts'
 import { createMailer } from './mail/mailer.ts'
 import { loadTemplates } from './mail/templates.ts'
-import { dutiesOf, hasDuty, ROLE } from './duties.ts'
+import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
+import { createShare } from './global-changes/writing/share.ts'
+import { dutiesOf, hasDuty, ROLE, writesEvents } from './duties.ts'
 import { serveDatabases } from './serve-databases.ts'
 import { createTables } from './tables.ts'
 import { listWorkers } from './workers/list.ts'
@@ -102,24 +105,21 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const settings = { worker: name, memory: createMemory(config.memoryBytes), leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const sharing = createSharing({ registry, role: ROLE, self: name, serves: hasDuty, signal })
-    await serveDatabases(
-      {
-        ...settings,
-        controlDb,
-        databases,
-        tables,
-        sharing,
-        couch,
-        engines,
-        mailer,
-        workers: registry,
-        events,
-        clock,
-        random,
-        log,
-      },
-      signal,
-    )
+    const serving = {
+      ...{ ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, workers: registry, events },
+      ...{ clock, random, log },
+    }
+    const writes = writesEvents(config.globalChangesDb)
+    const globalChanges = createGlobalChanges({
+      ...{ couch, name: config.globalChangesDb, mayHaveFeed: !embedded, clock, random, log },
+      share: createShare({ registry, role: ROLE, self: name, writes, signal }),
+      settings: { update_db: true, max_event_delay: 25, max_write_delay: 25, sweep_interval: 60_000 },
+    })
+    const parts = [
+      (until: AbortSignal) => serveDatabases(serving, until),
+      (until: AbortSignal) => globalChanges.run(until),
+    ]
+    await together(parts, signal)
   } catch (thrown) {
     if (!signal.aborted) throw thrown
   } finally {

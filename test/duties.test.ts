@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import type { Machines } from '../ddocs/machine.ts'
 import { IN_CONFLICT } from '../sidecar/docstate/assess.ts'
 import { createControl } from '../sidecar/docstate/control.ts'
-import { dutiesOf, hasDuty } from '../sidecar/duties.ts'
+import { dutiesOf, hasDuty, writesEvents } from '../sidecar/duties.ts'
 
 const control = createControl<Machines>({ letter: { sent: {} } })
 control.safe('order', 'paid', () => Promise.resolve())
 const tables = { control: createControl({}), docstate: control }
-const options = dutiesOf({ controlDb: 'control', databases: ['orders-*'] }, tables)
+const options = dutiesOf({ controlDb: 'control', databases: ['orders-*'], globalChangesDb: 'global_changes' }, tables)
 const member = (given: object) => ({ id: 'a', options: given }) as unknown as Parameters<typeof hasDuty>[0]
 
 test.each([
@@ -30,4 +30,10 @@ test.each([
   { control: null, databases: 7 },
 ])('what another program wrote of itself, as %j, is no duty', (given) => {
   expect(hasDuty(member(given), 'orders-1', { type: 'order', state: IN_CONFLICT })).toBe(false)
+})
+
+test('a sidecar writes database events where it says so', () => {
+  expect(writesEvents('global_changes')(member(options))).toBe(true)
+  expect(writesEvents('other')(member(options))).toBe(false)
+  expect(writesEvents('global_changes')(member({}))).toBe(false)
 })

@@ -83,6 +83,10 @@ export const settings = z.object({
     meaning: 'databases to follow: names and globs, separated by commas',
     none: 'the control database',
   }),
+  SIDECAR_GLOBAL_CHANGES_DB: described(database.prefault('global_changes'), {
+    argument: 'name',
+    meaning: 'the database of database events, which GET /_db_updates serves',
+  }),
   SIDECAR_HANDLERS: described(modules.optional(), {
     argument: 'paths',
     meaning: 'your own handlers: modules in TypeScript or JavaScript, separated by commas',

@@ -40,6 +40,7 @@ describe('the settings', () => {
       confirmExpiryMs: 86_400_000,
       controlDb: 'control',
       databases: ['control'],
+      globalChangesDb: 'global_changes',
       handlers: [],
       name: hostname(),
       connections: 32,

@@ -21,6 +21,8 @@ export interface GlobalChangesOptions {
   readonly couch: Couch
   /** The database that the events are written into; made where it is missing. */
   readonly name: string
+  /** Whether the server may have a feed of all databases. Default true. */
+  readonly mayHaveFeed?: boolean
   readonly share: Share
   readonly settings: GlobalChangesSettings
   readonly clock: Clock
@@ -60,7 +62,7 @@ const LAST_WORDS_MS = 2000
 const WHO_IS_THERE_MS = 3000
 
 export function createGlobalChanges(options: GlobalChangesOptions): GlobalChanges {
-  const { couch, name, share, clock, random, log } = options
+  const { couch, name, mayHaveFeed = true, share, clock, random, log } = options
   const database = couch.db(name)
   const hard = new AbortController()
   const hasEvents = (other: string) => other !== name && other !== '_global_changes'
@@ -87,7 +89,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
       sources.hasServerFeed ? settings.sweep_interval : Math.min(SWEEP_ALONE_MS, settings.sweep_interval),
   })
   const sources = new Sources({
-    ...{ couch, clock, random, log },
+    ...{ couch, mayHaveFeed, clock, random, log },
     tell: (event, database) => gather.tell(event, database),
     isKnown: (database) => ledger.get(database) !== undefined,
     onGap: () => sweeps.soon(),

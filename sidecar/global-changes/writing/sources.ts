@@ -10,6 +10,8 @@ import { followServer } from './server-feed.ts'
 
 export interface SourcesOptions {
   readonly couch: Couch
+  /** Whether the server may have a feed of all databases: the embedded one has none. */
+  readonly mayHaveFeed: boolean
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -27,12 +29,13 @@ export class Sources {
   readonly #options: SourcesOptions
   readonly #changes = new Condition()
   readonly #ownFeeds: OwnFeeds
-  #hasServerFeed = true
+  #hasServerFeed: boolean
   #runs = false
 
   constructor(options: SourcesOptions) {
     const { couch, clock, random, tell } = options
     this.#options = options
+    this.#hasServerFeed = options.mayHaveFeed
     const onUpdated = (database: string) => tell('updated', database)
     this.#ownFeeds = new OwnFeeds({ couch, clock, random, most: OWN_FEEDS, onUpdated })
   }
@@ -49,7 +52,7 @@ export class Sources {
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { couch, clock, random, log, tell, onGap } = this.#options
+    const { couch, mayHaveFeed, clock, random, log, tell, onGap } = this.#options
     const onThere = (isThere: boolean) => {
       this.#hasServerFeed = isThere
       this.#changes.changed()
@@ -57,8 +60,8 @@ export class Sources {
     }
     this.#runs = true
     try {
-      const server = followServer({ couch, clock, random, log, onEvent: tell, onAgain: onGap, onThere }, signal)
-      await Promise.all([server, this.#standIn(signal)])
+      const server = { couch, clock, random, log, onEvent: tell, onAgain: onGap, onThere }
+      await Promise.all([mayHaveFeed ? followServer(server, signal) : undefined, this.#standIn(signal)])
     } finally {
       this.#runs = false
       await this.#ownFeeds.close()

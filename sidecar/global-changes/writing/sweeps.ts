@@ -20,6 +20,8 @@ export interface Sweeps {
 }
 
 const AGAIN_MS = 5000
+/** One that takes long comes more seldom: it takes a tenth of the time at most. */
+const REST = 10
 
 export function createSweeps({ sweep, everyMs, clock, random, log }: SweepsOptions): Sweeps {
   let waiting = new AbortController()
@@ -40,8 +42,10 @@ export function createSweeps({ sweep, everyMs, clock, random, log }: SweepsOptio
     async run(signal) {
       while (!signal.aborted) {
         waiting = new AbortController() // before the sweep, which whoever calls may have outdated
+        const began = clock.ticks()
         const done = await sweepOnce(signal)
-        const pauseMs = done ? everyMs() : Math.min(AGAIN_MS, everyMs())
+        const restMs = (clock.ticks() - began) * REST
+        const pauseMs = done ? Math.max(everyMs(), restMs) : Math.min(AGAIN_MS, everyMs())
         const until = AbortSignal.any([signal, waiting.signal])
         await clock.sleep(pauseMs * (0.9 + random() * 0.2), until).catch(() => undefined)
       }

@@ -1,0 +1,19 @@
+import { setMaxListeners } from 'node:events'
+
+export type Part = (signal: AbortSignal) => Promise<void>
+
+/**
+ * Runs all until the signal aborts. If one of them throws, which only a mistake of ours does, the others are stopped,
+ * and it is thrown when all have ended.
+ */
+export async function together(parts: readonly Part[], signal: AbortSignal): Promise<void> {
+  const broken = new AbortController()
+  const stopping = AbortSignal.any([signal, broken.signal])
+  setMaxListeners(0, stopping)
+  const run = (part: Part) =>
+    part(stopping).catch((thrown: unknown) => {
+      if (!stopping.aborted) broken.abort(thrown)
+    })
+  await Promise.all(parts.map(run))
+  broken.signal.throwIfAborted()
+}
