@@ -9,6 +9,8 @@ import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 
 export interface Control {
   readonly name: string
+  /** Where a sidecar of this control database writes database events, if it runs with `settingsOf`. */
+  readonly eventsName: string
   /** As the server's admin. */
   readonly admin: Database
   /** As the user who may read and write there. */
@@ -54,8 +56,10 @@ export async function openControl(): Promise<Control> {
     return rows.flatMap(({ doc }) => (doc && doc.type !== 'worker' ? [doc] : []))
   }
 
+  const eventsName = `${name}-events`
   return {
     name,
+    eventsName,
     admin,
     member: member.db(name),
     memberName,
@@ -65,7 +69,7 @@ export async function openControl(): Promise<Control> {
     async close() {
       const devices = (await documents()).filter(({ type }) => type === 'device')
       await removeUsers(server, [memberName, ...devices.map(({ _id }) => userNameOf(_id))])
-      await deleteDb(name)
+      for (const made of [name, eventsName]) await deleteDb(made)
       await Promise.all([member.close(), server.close()])
     },
   }

@@ -22,9 +22,10 @@ export async function startRegistration(more: Settings = {}): Promise<Registrati
   return { control, smtp, settings, sidecar: await startSidecar(settings) }
 }
 
-export const settingsOf = (control: Control, more: Settings = {}): Settings => ({
+export const settingsOf = (control: Pick<Control, 'name' | 'eventsName'>, more: Settings = {}): Settings => ({
   COUCHDB_URL: couchUrl(),
   SIDECAR_CONTROL_DB: control.name,
+  SIDECAR_GLOBAL_CHANGES_DB: control.eventsName,
   ...more,
 })
 

@@ -32,6 +32,7 @@ export async function startWorker(name: string, options: FleetOptions): Promise<
   const settings = {
     ...{ COUCHDB_URL: proxy.url, SMTP_URL: 'smtp://127.0.0.1:1', SIDECAR_NAME: name },
     ...{ SIDECAR_CONTROL_DB: `${database}-control`, SIDECAR_DATABASES: database, SIDECAR_HANDLERS: module },
+    ...{ SIDECAR_GLOBAL_CHANGES_DB: `${database}-events` },
     ...{ SIDECAR_LEASE: `${LEASE_MS}ms`, SIDECAR_LOG_LEVEL: process.env.CHAOS_LOG_LEVEL ?? 'info' },
   }
   let running: SidecarProcess = await launchSidecar(settings)

@@ -1,11 +1,10 @@
 /** One running sidecar for all the hostilities of a file, with its own mail catcher; and a good device afterwards. */
 import { expect } from 'vitest'
 import type { Doc } from '../../../sidecar/couch/documents.ts'
-import { couchUrl } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openControl, type Control } from '../control.ts'
 import { launchSidecar, type SidecarProcess } from '../process.ts'
-import { linkIn, newDevice, typeCode, untilState } from '../registration.ts'
+import { linkIn, newDevice, settingsOf, typeCode, untilState } from '../registration.ts'
 
 export interface CaughtMail {
   readonly to: readonly string[]
@@ -25,7 +24,7 @@ export interface Stage {
 
 export async function openStage(): Promise<Stage> {
   const control = await openControl()
-  const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: control.name }
+  const settings = settingsOf(control)
   const sidecar = await launchSidecar(settings).catch(async (thrown: unknown) => {
     await control.close()
     throw thrown
