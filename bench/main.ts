@@ -9,6 +9,7 @@ import { findCouchBinary, startCouchBinary } from '../test/support/couchdb-binar
 import { runLimit, runLoop } from './baselines.ts'
 import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { runEngine } from './engine.ts'
+import { measureGlobalChanges } from './global-changes.ts'
 import { median } from './figures.ts'
 import { measureLatency } from './latency.ts'
 import { measureIdle, measurePeakMemory } from './quiet.ts'
@@ -36,6 +37,7 @@ try {
     idle: async () => [await idle()],
     sharing,
     publish: async () => publish(),
+    updates: () => measureGlobalChanges(couch, url, server?.pid),
   }
   const wanted = process.env.BENCH_PARTS?.split(',') ?? Object.keys(parts)
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))

@@ -1,0 +1,166 @@
+/**
+ * `GET /_db_updates` of the sidecar beside that of the server, in one run: how long a write takes to become a row, how
+ * many documents are written for it, and what readers cost who only wait.
+ */
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Couch } from '../sidecar/couch/client.ts'
+import { seqText } from '../sidecar/couch/documents.ts'
+import { quantile } from './figures.ts'
+import { startProduct } from './product.ts'
+import type { Line } from './report.ts'
+
+const DATABASES = 100
+const READERS = 500
+const PAUSE_MS = 40
+
+interface Feed {
+  readonly who: string
+  /** With credentials. */
+  readonly url: string
+  /** Of whoever serves it; undefined if it is not ours to look at. */
+  readonly pid: number | undefined
+}
+
+/** @param couchPid of the server, if it is one of ours */
+export async function measureGlobalChanges(couch: Couch, url: string, couchPid: number | undefined): Promise<Line[]> {
+  const run = `bench-global-${Date.now()}`
+  const names = Array.from({ length: DATABASES }, (_, i) => `${run}-${i}`)
+  for (const name of names) await couch.db(name).create()
+  const made = await couch.db('_global_changes').create()
+  const product = await startProduct(url, run, 0)
+  try {
+    const ours: Feed = { who: 'sidecar', url: product.url, pid: product.child.pid }
+    const servers: Feed = { who: 'server', url, pid: couchPid }
+    await untilServed(ours, names.at(-1)!)
+    const both = [ours, servers]
+    const lines = [...(await delays(couch, both, names, 'over the server’s')), ...(await bursts(couch, names, run))]
+    for (const feed of both) lines.push(...(await readers(couch, feed, names)))
+    await couch.request({ method: 'DELETE', db: '_global_changes' })
+    await sleep(3000) // it turns to the databases' own
+    lines.push(...(await delays(couch, [ours], names.slice(0, 40), 'over the databases’ own')))
+    return lines
+  } finally {
+    await product.stop()
+    if (!made) await couch.db('_global_changes').create()
+    for (const name of [...names, `${run}-control`, `${run}-events`]) {
+      await couch.request({ method: 'DELETE', db: name }).catch(() => undefined)
+    }
+  }
+}
+
+/** Calls with the name of each database of which a row comes, until it is left. Resolves when it is connected. */
+async function listen({ url }: Feed, onRow: (database: string, at: number) => void): Promise<() => void> {
+  const { origin, username, password } = new URL(url)
+  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  const leaving = new AbortController()
+  const query = 'feed=continuous&since=now&heartbeat=1000'
+  const response = await fetch(`${origin}/_db_updates?${query}`, { headers, signal: leaving.signal })
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`)
+  const read = async () => {
+    const decoder = new TextDecoder()
+    let rest = ''
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) if (line.startsWith('{"db_name":"')) onRow(line.split('"')[3]!, performance.now())
+    }
+  }
+  read().catch(() => undefined)
+  return () => leaving.abort()
+}
+
+async function untilServed(feed: Feed, name: string): Promise<void> {
+  const { origin, username, password } = new URL(feed.url)
+  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  for (;;) {
+    const text = await fetch(`${origin}/_db_updates`, { headers }).then(
+      (response) => response.text(),
+      () => '',
+    )
+    if (text.includes(`"${name}"`)) return sleep(3000)
+    await sleep(100)
+  }
+}
+
+async function delays(couch: Couch, feeds: readonly Feed[], names: readonly string[], how: string): Promise<Line[]> {
+  const written = new Map<string, number>()
+  const seen = feeds.map(() => [] as number[])
+  const leave = await Promise.all(
+    feeds.map((feed, i) => {
+      const done = new Map<string, number>()
+      return listen(feed, (database, at) => {
+        const began = written.get(database)
+        if (began === undefined || done.get(database) === began) return
+        done.set(database, began)
+        seen[i]!.push(at - began)
+      })
+    }),
+  )
+  for (let i = 0; i < 300; i++) {
+    const name = names[i % names.length]!
+    written.set(name, performance.now())
+    await couch.db(name).put({ _id: `${how}-${i}` })
+    await sleep(PAUSE_MS)
+  }
+  await sleep(3000)
+  for (const end of leave) end()
+  return feeds.map(({ who }, i) => ({
+    what: `write to row of _db_updates, ${who}${who === 'sidecar' ? ` ${how}` : ''}`,
+    figure: `median ${quantile(seen[i]!, 0.5).toFixed(0)} ms, p99 ${quantile(seen[i]!, 0.99).toFixed(0)} ms (${seen[i]!.length} rows of 300 writes)`,
+  }))
+}
+
+async function bursts(couch: Couch, names: readonly string[], run: string): Promise<Line[]> {
+  const changesOf = async (name: string) => parseInt(seqText((await couch.db(name).info()).update_seq))
+  const databases = { sidecar: `${run}-events`, server: '_global_changes' }
+  const before = { sidecar: await changesOf(databases.sidecar), server: await changesOf(databases.server) }
+  for (let burst = 0; burst < 10; burst++) {
+    await Promise.all(names.map((name) => couch.db(name).put({ _id: `burst-${burst}` })))
+    await sleep(1000)
+  }
+  await sleep(3000)
+  const written = async (who: 'sidecar' | 'server') => (await changesOf(databases[who])) - before[who]
+  return [
+    {
+      what: `documents written for ${10 * names.length} updates in ten bursts over ${names.length} databases`,
+      figure: `sidecar ${await written('sidecar')}, server ${await written('server')}`,
+    },
+  ]
+}
+
+async function readers(couch: Couch, feed: Feed, names: readonly string[]): Promise<Line[]> {
+  if (feed.pid === undefined) return []
+  let rows = 0
+  const before = await usageOf(feed.pid)
+  const leave: (() => void)[] = []
+  for (let i = 0; i < READERS; i++) leave.push(await listen(feed, () => void (rows += 1)))
+  await sleep(2000)
+  const open = await usageOf(feed.pid)
+  const began = performance.now()
+  for (let i = 0; i < 50; i++) {
+    await couch.db(names[i % names.length]!).put({ _id: `reader-${feed.who}-${i}` })
+    await sleep(200)
+  }
+  const after = await usageOf(feed.pid)
+  for (const end of leave) end()
+  await sleep(1000)
+  const seconds = (performance.now() - began) / 1000
+  return [
+    {
+      what: `${READERS} open readers, ${feed.who}`,
+      figure:
+        `${((open.bytes - before.bytes) / READERS / 1024).toFixed(0)} KB each; ` +
+        `${(((after.cpuSeconds - open.cpuSeconds) / seconds) * 100).toFixed(0)} % of a core with 5 writes a second ` +
+        `(${(rows / READERS).toFixed(0)} rows each)`,
+    },
+  ]
+}
+
+/** Resident memory and processor time of a process, by /proc. */
+async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds: number }> {
+  const [status, stat] = [await readFile(`/proc/${pid}/status`, 'utf8'), await readFile(`/proc/${pid}/stat`, 'utf8')]
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const ticks = Number(fields[11]) + Number(fields[12]) // utime, stime: hundredths of a second
+  return { bytes: Number(/VmRSS:\s+(\d+) kB/.exec(status)![1]) * 1024, cpuSeconds: ticks / 100 }
+}

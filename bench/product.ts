@@ -1,0 +1,56 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const main = fileURLToPath(new URL('../dist/sidecar/main.js', import.meta.url))
+
+export interface Product {
+  readonly child: ChildProcess
+  /** Of its HTTP, with the credentials of CouchDB's admin. */
+  readonly url: string
+  readonly stop: () => Promise<void>
+}
+
+/** The whole product as a process, with a handler that takes its time. */
+export async function startProduct(url: string, name: string, delayMs: number): Promise<Product> {
+  const port = await freePort()
+  const folder = await mkdtemp(join(tmpdir(), 'sidecar-bench-'))
+  const handlers = join(folder, 'handlers.mjs')
+  const wait = `await new Promise((resolve) => setTimeout(resolve, ${delayMs}))`
+  await writeFile(
+    handlers,
+    `export default { machines: {}, register(control) {
+      control.unsafe('order', 'paid', async (doc) => { ${wait}; return { ...doc, state: 'invoiced' } })
+    } }`,
+  )
+  const env = {
+    ...process.env,
+    ...{ COUCHDB_URL: url, SMTP_URL: 'smtp://127.0.0.1:1', SIDECAR_PORT: `${port}`, SIDECAR_LOG_LEVEL: 'warn' },
+    ...{ SIDECAR_CONTROL_DB: `${name}-control`, SIDECAR_DATABASES: name, SIDECAR_HANDLERS: handlers },
+    ...{ SIDECAR_GLOBAL_CHANGES_DB: `${name}-events` },
+  }
+  const child = fork(main, ['start'], { env, silent: true, execArgv: [] })
+  const { username, password } = new URL(url)
+  return {
+    child,
+    url: `http://${username}:${password}@127.0.0.1:${port}`,
+    async stop() {
+      const exited = once(child, 'exit')
+      child.kill('SIGTERM')
+      await exited
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
