@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
+import { together } from '../../core/together.ts'
 import { within } from '../../core/within.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
@@ -65,6 +66,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   const { couch, name, mayHaveFeed = true, share, clock, random, log } = options
   const database = couch.db(name)
   const hard = new AbortController()
+  setMaxListeners(0, hard.signal) // one for each request under way
   const hasEvents = (other: string) => other !== name && other !== '_global_changes'
   const switched = new Condition()
   let { settings } = options
@@ -133,12 +135,12 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   async function runWhileOn(signal: AbortSignal): Promise<void> {
     const ending = new AbortController()
     const on = AbortSignal.any([signal, ending.signal])
-    setMaxListeners(0, on, hard.signal) // one for each request under way
     share.onChange(() => sweeps.soon(), on)
-    const running = Promise.all([sources.run(on), sweeps.run(on)])
-    await Promise.race([running, switched.until(() => !settings.update_db, signal).catch(() => undefined)])
-    ending.abort()
-    await running
+    const untilOff = async (until: AbortSignal) => {
+      await switched.until(() => !settings.update_db, until).catch(() => undefined)
+      ending.abort()
+    }
+    await together([(until) => sources.run(until), (until) => sweeps.run(until), untilOff], on)
   }
 
   async function finish(): Promise<void> {

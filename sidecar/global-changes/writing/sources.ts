@@ -58,6 +58,7 @@ export class Sources {
       this.#changes.changed()
       onGap()
     }
+    this.#hasServerFeed = mayHaveFeed
     this.#runs = true
     try {
       const server = { couch, clock, random, log, onEvent: tell, onAgain: onGap, onThere }

@@ -72,6 +72,20 @@ test('while the database of the feed is missing others tell; once it is there it
   await seen(before.name, ['created', 'updated', 'deleted'])
 })
 
+test('a feed that came while it was switched off is followed when it is on again', async () => {
+  const { couch, proxy, changes, seen } = await start({ hasFeed: false })
+  changes.change({ ...settings, update_db: false })
+  await couch.db('_global_changes').create()
+  changes.change(settings)
+  await follows(proxy.requests)
+  const requests = proxy.requests.length
+  const db = couch.db(uniqueName('orders'))
+  await db.create()
+  await db.put({ _id: 'a' })
+  await seen(db.name, ['created', 'updated'])
+  expect(proxy.requests.slice(requests).filter(({ path }) => path === `/${db.name}/_changes`)).toEqual([])
+})
+
 test('an idle server is written nothing, however often it is looked at', async () => {
   const { proxy, changes } = await start()
   await follows(proxy.requests)
