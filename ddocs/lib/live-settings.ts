@@ -11,7 +11,7 @@ export type LiveSetting = YesOrNo | WholeNumber
 interface YesOrNo {
   readonly kind: 'boolean'
   readonly default: boolean
-  /** In one sentence. */
+  /** In half a sentence. */
   readonly meaning: string
 }
 
@@ -36,15 +36,16 @@ export const liveSettings = {
     update_db: {
       kind: 'boolean',
       default: true,
-      meaning: 'Whether events of databases are gathered and written; off, those that are pending are dropped.',
+      meaning: 'whether events of databases are gathered and written; off, those that are pending are dropped',
     },
-    max_event_delay: { ...delay, default: 25, meaning: 'How long events are gathered before they go to the writer.' },
-    max_write_delay: { ...delay, default: 25, meaning: 'How long the writer gathers them before it writes.' },
+    max_event_delay: { ...delay, default: 25, meaning: 'how long events are gathered before they go to the writer' },
+    max_write_delay: { ...delay, default: 25, meaning: 'how long the writer gathers them before it writes' },
     sweep_interval: {
       ...delay,
       min: 1000,
       default: 60_000,
-      meaning: 'How long between two looks at all databases, which find what no feed has told.',
+      meaning:
+        'between two looks at all databases, for what no feed has told; 5000 at most where the server has no feed of them',
     },
   },
 } as const satisfies Readonly<Record<string, Settings>>
