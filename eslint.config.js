@@ -8,7 +8,7 @@ const layers = [
   ['main', 'cli'],
   ['sidecar'],
   ['serve-databases', 'serve-database', 'tables', 'load-handlers', 'roster', 'duties', 'health'],
-  ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes'],
+  ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'live-settings'],
   ['mail'],
   ['docstate'],
   ['feed', 'workers'],

@@ -10,6 +10,7 @@ export const ABOUT = {
     state: 'that it was in before',
   },
   mail: { message_id: 'as in the mail’s header', to: 'address of the recipient' },
+  part: { part: 'of the sidecar' },
   worker: { role: 'of the worker', worker: 'its id' },
 } as const
 
@@ -99,6 +100,11 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
     about: 'mail',
     when: 'a mail could not be handed over',
     fields: WHY,
+  },
+  'settings:changed': {
+    about: 'part',
+    when: 'one of the [live settings](live-settings.md) of a part has changed',
+    fields: { settings: 'all of that part, as they hold now' },
   },
   'worker:joined': {
     about: 'worker',

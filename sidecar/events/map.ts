@@ -17,6 +17,7 @@ export interface EventMap {
   'conflict:resolved': OfDocument & { readonly branches: number }
   'mail:sent': { readonly message_id: string; readonly to: string }
   'mail:failed': { readonly message_id: string; readonly to: string } & Why
+  'settings:changed': { readonly part: string; readonly settings: Readonly<Record<string, boolean | number>> }
   'worker:joined': OfWorker
   'worker:left': OfWorker
 }

@@ -1,11 +1,13 @@
 /**
  * Guards the control database: clients write devices and confirmations, each of the right shape, and documents of the
- * user's own machines, along the machines' transitions. Everything else is the sidecar's and the admins'.
+ * user's own machines, along the machines' transitions. Everything else is the sidecar's and the admins', of whom too
+ * settings are refused that nobody could follow.
  */
 import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
 import { asAskedAgain, deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
 import { forbid, has, isAdmin, quote, type Doc, type UserCtx } from '../../lib/document.ts'
 import { beforeOf, refusalOf } from '../../lib/guard.ts'
+import { isSettings, settingsFaults } from '../../lib/live-settings.ts'
 import type { Machines } from '../../machine.ts'
 import type { ControlMachines } from '../../machines.ts'
 
@@ -25,7 +27,7 @@ export default function validate(
   oldDoc: Doc | null,
   userCtx: UserCtx,
 ): void {
-  if (isAdmin(userCtx)) return
+  if (isAdmin(userCtx)) return refuse(isSettings(newDoc) && !newDoc._deleted ? settingsFaults(newDoc) : [])
   if (newDoc._deleted) forbid('documents of this database may be deleted by an admin only')
   const { machines } = this
   const { type } = newDoc
@@ -37,6 +39,9 @@ export default function validate(
     forbid('this document is the sidecar’s own')
   const refusal = refusalOf({ newDoc: doc, oldDoc, userCtx, machines })
   if (refusal !== undefined) forbid(refusal)
-  const faults = (has(shapes, type) && shapes[type]?.(doc, before)) || []
+  refuse((has(shapes, type) && shapes[type]?.(doc, before)) || [])
+}
+
+function refuse(faults: readonly string[]): void {
   if (faults.length > 0) forbid(faults.join('; '))
 }

@@ -1,0 +1,97 @@
+/**
+ * What can be set while the sidecar runs: for each part of it a document `config:<part>` in the control database, with
+ * any of these keys. What it leaves out has its default. Checked in `validate_doc_update` and again by the sidecar, so
+ * it imports nothing of either world. docs/live-settings.md is made of it.
+ */
+import { has, quote, type Doc } from './document.ts'
+import { unknownFaults } from './shape.ts'
+
+export type LiveSetting = YesOrNo | WholeNumber
+
+interface YesOrNo {
+  readonly kind: 'boolean'
+  readonly default: boolean
+  /** In half a sentence. */
+  readonly meaning: string
+}
+
+interface WholeNumber {
+  readonly kind: 'whole-number'
+  /** Of what, in the plural. */
+  readonly unit: string
+  readonly min: number
+  readonly max: number
+  readonly default: number
+  readonly meaning: string
+}
+
+/** The longest time that can be set: far below the 24 days at which a timer of Node's would fire at once. */
+const DAY_MS = 86_400_000
+
+/** For how long something is put off. */
+const delay = { kind: 'whole-number', unit: 'milliseconds', min: 0, max: DAY_MS } as const
+
+export const liveSettings = {
+  global_changes: {
+    update_db: {
+      kind: 'boolean',
+      default: true,
+      meaning: 'whether events of databases are gathered and written; off, those that are pending are dropped',
+    },
+    max_event_delay: { ...delay, default: 25, meaning: 'how long events are gathered before they go to the writer' },
+    max_write_delay: { ...delay, default: 25, meaning: 'how long the writer gathers them before it writes' },
+    sweep_interval: {
+      ...delay,
+      min: 1000,
+      default: 60_000,
+      meaning:
+        'between two looks at all databases, for what no feed has told; 5000 at most where the server has no feed of them',
+    },
+  },
+} as const satisfies Readonly<Record<string, Settings>>
+
+type Settings = Readonly<Record<string, LiveSetting>>
+
+/** A part of the sidecar that has settings. */
+export type Part = keyof typeof liveSettings
+
+export type SettingsOf<P extends Part> = {
+  readonly [K in keyof (typeof liveSettings)[P]]: (typeof liveSettings)[P][K] extends YesOrNo ? boolean : number
+}
+
+export const parts = Object.keys(liveSettings) as Part[]
+
+const PREFIX = 'config:'
+
+/** The document in which the settings of a part stand. */
+export const settingsId = (part: Part): string => PREFIX + part
+
+export const isSettings = ({ _id }: Doc): boolean => String(_id).indexOf(PREFIX) === 0
+
+/** What is wrong with a document of settings, as sentences. None: it is well formed. */
+export function settingsFaults(doc: Doc): string[] {
+  const part = String(doc._id).slice(PREFIX.length)
+  if (!has(liveSettings, part)) return [`_id: expected ${parts.map(settingsId).join(' or ')}, got ${quote(doc._id)}`]
+  const settings: Settings = liveSettings[part as Part]
+  const typeFits = doc.type === undefined || doc.type === 'config'
+  return [
+    ...(typeFits ? [] : [`type: expected "config" or nothing, got ${quote(doc.type)}`]),
+    ...Object.entries(settings)
+      .filter(([key, setting]) => has(doc, key) && !fits(setting, doc[key]))
+      .map(([key, setting]) => `${key}: expected ${expectedBy(setting)}, got ${quote(doc[key])}`),
+    ...unknownFaults(doc, ['type', ...Object.keys(settings)]),
+  ]
+}
+
+/** Whether a setting can have this value. */
+export function fits(setting: LiveSetting, value: unknown): boolean {
+  if (setting.kind === 'boolean') return typeof value === 'boolean'
+  const { min, max } = setting
+  return typeof value === 'number' && Math.floor(value) === value && value >= min && value <= max
+}
+
+/** Which values those are, in words. */
+export const expectedBy = (setting: LiveSetting): string =>
+  setting.kind === 'boolean'
+    ? 'true or false'
+    : `a whole number of ${setting.unit} from ${setting.min} to ${setting.max}`

@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest'
+import { liveSettings, settingsFaults, settingsId, fits, parts } from '../../ddocs/lib/live-settings.ts'
+import { createTestCouch } from '../support/couchdb.ts'
+import { guardedDb, newDevice, tryBulk, tryPut } from './guarded-db.ts'
+import { createAnonymous, createUser } from './users.ts'
+
+const _id = 'config:global_changes'
+const KEYS = 'type, update_db, max_event_delay, max_write_delay, sweep_interval'
+const partExpected = `_id: expected ${parts.map(settingsId).join(' or ')}`
+const delayed = (key: string, came: string, from = 0) =>
+  `${key}: expected a whole number of milliseconds from ${from} to 86400000, got ${came}`
+
+const accepted: readonly [string, Record<string, unknown>][] = [
+  ['nothing set', {}],
+  ['one thing set', { update_db: false }],
+  ['its type', { type: 'config', max_event_delay: 50 }],
+  ['all of it', { update_db: true, max_event_delay: 0, max_write_delay: 86_400_000, sweep_interval: 1000 }],
+]
+
+const refused: readonly [string, Record<string, unknown>, string][] = [
+  ['an unknown part', { _id: 'config:nonsense' }, `${partExpected}, got "config:nonsense"`],
+  ['no part', { _id: 'config:' }, `${partExpected}, got "config:"`],
+  ['a part of the language', { _id: 'config:constructor' }, `${partExpected}, got "config:constructor"`],
+  ['a part in capitals', { _id: 'config:Global_Changes' }, `${partExpected}, got "config:Global_Changes"`],
+  ['an unknown key', { max_evnt_delay: 5 }, `expected no fields but ${KEYS}, got "max_evnt_delay"`],
+  ['a key of the language', { constructor: 5 }, `expected no fields but ${KEYS}, got "constructor"`],
+  ['an attachment', { _attachments: { a: { data: '', content_type: 'a/b' } } }, 'got "_attachments"'],
+  ['another type', { type: 'device' }, 'type: expected "config" or nothing, got "device"'],
+  ['text for a switch', { update_db: 'false' }, 'update_db: expected true or false, got "false"'],
+  ['a number for a switch', { update_db: 0 }, 'update_db: expected true or false, got 0'],
+  ['null for a switch', { update_db: null }, 'update_db: expected true or false, got null'],
+  ['text for a number', { max_event_delay: '50' }, delayed('max_event_delay', '"50"')],
+  ['null for a number', { max_event_delay: null }, delayed('max_event_delay', 'null')],
+  ['a list for a number', { max_event_delay: [50] }, delayed('max_event_delay', 'an array')],
+  ['an object for a number', { max_event_delay: { ms: 50 } }, delayed('max_event_delay', 'an object')],
+  ['a switch for a number', { max_write_delay: true }, delayed('max_write_delay', 'true')],
+  ['a negative delay', { max_write_delay: -1 }, delayed('max_write_delay', '-1')],
+  ['half a millisecond', { max_event_delay: 0.5 }, delayed('max_event_delay', '0.5')],
+  ['more than a day', { max_event_delay: 86_400_001 }, delayed('max_event_delay', '86400001')],
+  ['a number beyond all', { max_write_delay: 1e308 }, delayed('max_write_delay', '1e+308')],
+  ['sweeps without a pause', { sweep_interval: 0 }, delayed('sweep_interval', '0', 1000)],
+  ['sweeps in quick succession', { sweep_interval: 999 }, delayed('sweep_interval', '999', 1000)],
+  [
+    'two faults',
+    { update_db: 1, sweep_interval: 1 },
+    `update_db: expected true or false, got 1; ${delayed('sweep_interval', '1', 1000)}`,
+  ],
+]
+
+test.each(accepted)('an admin sets a part with %s', async (_, fields) => {
+  const db = await guardedDb()
+  expect(await tryPut(createTestCouch(), db, { _id, ...fields })).toBe('fine')
+})
+
+test('settings that nobody could follow are refused to admins too, each with its reason', async () => {
+  const db = await guardedDb()
+  const answers = await Promise.all(refused.map(([, doc]) => tryPut(createTestCouch(), db, { _id, ...doc })))
+  refused.forEach(([title, , reason], index) => expect(answers[index], title).toContain(reason))
+  expect(await db.withPrefix('config:')).toEqual([])
+})
+
+test('by replication, and in a bulk, they are refused as well', async () => {
+  const db = await guardedDb()
+  const couch = createTestCouch()
+  const wrong = { _id, update_db: 'off' }
+  const replicated = { ...wrong, _rev: '1-a', _revisions: { start: 1, ids: ['a'] } }
+  expect((await tryBulk(couch, db, [wrong])).get(_id)).toContain('update_db: expected true or false')
+  expect((await tryBulk(couch, db, [replicated], { new_edits: false })).get(_id)).toContain('update_db: expected')
+  const right = { _id, update_db: false, _rev: '3-a', _revisions: { start: 3, ids: ['a', 'b', 'c'] } }
+  expect((await tryBulk(couch, db, [right], { new_edits: false })).get(_id)).toBe('fine')
+})
+
+test('an admin changes settings and deletes them, also those of an unknown part', async () => {
+  const db = await guardedDb()
+  const couch = createTestCouch()
+  const first = await db.put({ _id, update_db: false })
+  expect(await tryPut(couch, db, { _id, _rev: first, update_db: 'on' })).toContain('update_db: expected')
+  const second = await db.put({ _id, _rev: first, update_db: true })
+  expect(await tryPut(couch, db, { _id, _rev: second, _deleted: true })).toBe('fine')
+  expect(await tryPut(couch, db, { _id: 'config:nonsense', _deleted: true })).toBe('fine')
+  expect(await tryPut(couch, db, { _id, max_event_delay: 50 })).toBe('fine')
+})
+
+test('nobody else sets anything', async () => {
+  const db = await guardedDb()
+  const _rev = await db.put({ _id, max_event_delay: 50 })
+  const head = await createUser()
+  const body = { members: { names: [], roles: [] }, admins: { names: [head.name], roles: [] } }
+  await createTestCouch().request({ method: 'PUT', db: db.name, path: '_security', body })
+  const writes = [
+    { _id, _rev, update_db: false },
+    { _id, _rev, type: 'config', update_db: false },
+    { _id, _rev, _deleted: true },
+    { ...newDevice, _id, _rev },
+    { ...newDevice, _id: 'config:nonsense' },
+  ]
+  for (const couch of [createAnonymous(), (await createUser()).couch, head.couch]) {
+    for (const doc of writes) expect(await tryPut(couch, db, doc), JSON.stringify(doc)).not.toBe('fine')
+  }
+  expect(await db.get(_id)).toEqual({ _id, _rev, max_event_delay: 50 })
+})
+
+test('every default can be written, and no number is so large that a timer would not keep it', () => {
+  for (const part of parts) {
+    const defaults = Object.entries(liveSettings[part]).map(([key, setting]) => [key, setting.default])
+    expect(settingsFaults({ _id: settingsId(part), ...(Object.fromEntries(defaults) as object) })).toEqual([])
+    for (const setting of Object.values(liveSettings[part])) {
+      expect(fits(setting, setting.default)).toBe(true)
+      if (setting.kind === 'whole-number') expect(setting.max * 1.2).toBeLessThan(2 ** 31)
+    }
+  }
+})
