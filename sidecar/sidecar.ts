@@ -23,6 +23,7 @@ import { eventFeeds } from './http/events.ts'
 import { listen } from './http/listen.ts'
 import { up } from './http/up.ts'
 import { workers } from './http/workers.ts'
+import { createLiveSettings } from './live-settings/live-settings.ts'
 import { createMailer } from './mail/mailer.ts'
 import { loadTemplates } from './mail/templates.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
@@ -109,15 +110,17 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       ...{ ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, workers: registry, events },
       ...{ clock, random, log },
     }
-    const writes = writesEvents(config.globalChangesDb)
+    const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
     const globalChanges = createGlobalChanges({
       ...{ couch, name: config.globalChangesDb, mayHaveFeed: !embedded, clock, random, log },
-      share: createShare({ registry, role: ROLE, self: name, writes, signal }),
-      settings: { update_db: true, max_event_delay: 25, max_write_delay: 25, sweep_interval: 60_000 },
+      share: createShare({ registry, role: ROLE, self: name, writes: writesEvents(config.globalChangesDb), signal }),
+      settings: live.of('global_changes'),
     })
+    live.onChange('global_changes', (now) => globalChanges.change(now), signal)
     const parts = [
+      (until: AbortSignal) => live.run(until),
       (until: AbortSignal) => serveDatabases(serving, until),
-      (until: AbortSignal) => globalChanges.run(until),
+      (until: AbortSignal) => live.whenKnown(until).then(() => globalChanges.run(until)),
     ]
     await together(parts, signal)
   } catch (thrown) {

@@ -76,9 +76,9 @@ export function settingsFaults(doc: Doc): string[] {
   const typeFits = doc.type === undefined || doc.type === 'config'
   return [
     ...(typeFits ? [] : [`type: expected "config" or nothing, got ${quote(doc.type)}`]),
-    ...Object.entries(settings)
-      .filter(([key, setting]) => has(doc, key) && !fits(setting, doc[key]))
-      .map(([key, setting]) => `${key}: expected ${expectedBy(setting)}, got ${quote(doc[key])}`),
+    ...Object.keys(settings)
+      .filter((key) => has(doc, key) && !fits(settings[key]!, doc[key]))
+      .map((key) => `${key}: expected ${expectedBy(settings[key]!)}, got ${quote(doc[key])}`),
     ...unknownFaults(doc, ['type', ...Object.keys(settings)]),
   ]
 }
