@@ -19,13 +19,16 @@ import { healthOf } from './health.ts'
 import { adminOnly } from './http/admin-only.ts'
 import { createHttp } from './http/app.ts'
 import { confirmPage } from './http/confirm-page.ts'
+import { dbUpdates } from './http/db-updates.ts'
 import { eventFeeds } from './http/events.ts'
 import { listen } from './http/listen.ts'
 import { up } from './http/up.ts'
+import { welcome } from './http/welcome.ts'
 import { workers } from './http/workers.ts'
 import { createLiveSettings } from './live-settings/live-settings.ts'
 import { createMailer } from './mail/mailer.ts'
 import { loadTemplates } from './mail/templates.ts'
+import { createDbUpdates } from './global-changes/reading/db-updates.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
 import { createShare } from './global-changes/writing/share.ts'
 import { dutiesOf, hasDuty, ROLE, writesEvents } from './duties.ts'
@@ -83,7 +86,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const confirmations = createConfirmations({ database: couch.db(config.controlDb), clock, hashing })
     const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
     const sessions = acquire(createSessions({ url }))
-    const admin = adminOnly({ whoIs: sessions.whoIs, clock })
+    const { whoIs } = sessions
+    const admin = adminOnly({ whoIs, clock })
+    const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
     const routes = [
       up({ health: () => healthOf(engines) }),
       workers({
@@ -91,6 +96,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
         list: (signal) => listWorkers(couch.db(config.controlDb), signal),
       }),
       eventFeeds({ events, adminOnly: admin, clock, signal }),
+      dbUpdates({ feed, whoIs, clock, log, signal }),
+      welcome(),
       confirmPage({ confirmations, log }),
       ...(mailbox ?? []),
     ]
@@ -119,6 +126,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     live.onChange('global_changes', (now) => globalChanges.change(now), signal)
     const parts = [
       (until: AbortSignal) => live.run(until),
+      (until: AbortSignal) => feed.run(until),
       (until: AbortSignal) => serveDatabases(serving, until),
       (until: AbortSignal) => live.whenKnown(until).then(() => globalChanges.run(until)),
     ]

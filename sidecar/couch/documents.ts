@@ -49,6 +49,8 @@ export interface DbInfo {
   readonly update_seq: Seq
   /** Changes when a database is deleted and made again. Seconds on CouchDB: two lives within one second look alike. */
   readonly instance_start_time: string
+  /** CouchDB only. `n`: how many copies there are of each document. */
+  readonly cluster?: { readonly n: number }
 }
 
 export interface ViewRow {

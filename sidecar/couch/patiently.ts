@@ -1,12 +1,14 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { CouchError } from './errors.ts'
+import { CouchError, type Retry } from './errors.ts'
 
 export interface Patience {
   readonly clock: Clock
   readonly random: Random
   /** The end of it; its reason is thrown then. */
   readonly signal: AbortSignal
+  /** What may pass. Default: the retry table. */
+  readonly retryOf?: (error: CouchError) => Retry
   /** Called before each wait, so that somebody can be told. */
   readonly onTrouble?: (error: CouchError, retryInMs: number) => void
 }
@@ -14,15 +16,16 @@ export interface Patience {
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 const SLOWLY_MS = 30_000
 
-/** Asks until there is an answer: repeats what the retry table says may pass. Anything else is thrown. */
+/** Asks until there is an answer: repeats what may pass. Anything else is thrown. */
 export async function patiently<T>(ask: () => Promise<T>, patience: Patience): Promise<T> {
-  const { clock, random, signal, onTrouble } = patience
+  const { clock, random, signal, retryOf = ({ retry }) => retry, onTrouble } = patience
   for (let tries = 1; ; tries++) {
     try {
       return await ask()
     } catch (thrown) {
-      if (!(thrown instanceof CouchError) || thrown.retry === 'never') throw thrown
-      const retryInMs = thrown.retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, tries, random)
+      const retry = thrown instanceof CouchError ? retryOf(thrown) : 'never'
+      if (!(thrown instanceof CouchError) || retry === 'never') throw thrown
+      const retryInMs = retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, tries, random)
       onTrouble?.(thrown, retryInMs)
       await clock.sleep(retryInMs, signal)
     }

@@ -24,10 +24,26 @@ type Description<E, A extends keyof typeof ABOUT> = {
 
 export type EventDescription<E> = { [A in keyof typeof ABOUT]: Description<E, A> }[keyof typeof ABOUT]
 
+const OF_ACCOUNT = { account: 'what stands before the first slash in its name; `_admin` where there is none' }
 const WHY = { code: 'of what went wrong, for programs', reason: 'the same, for people' }
 
 /** Every event there is. docs/events.md is made of it. */
 export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap[K]> } = {
+  'database:created': {
+    about: 'database',
+    when: 'a database was made',
+    fields: OF_ACCOUNT,
+  },
+  'database:updated': {
+    about: 'database',
+    when: 'something in a database has changed; changes that come close together are told once',
+    fields: OF_ACCOUNT,
+  },
+  'database:deleted': {
+    about: 'database',
+    when: 'a database was deleted',
+    fields: OF_ACCOUNT,
+  },
   'feed:connected': {
     about: 'database',
     when: 'the feed of a database is being read',

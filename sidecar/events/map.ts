@@ -3,6 +3,9 @@
  * one describes it in `catalogue.ts`, of which docs/events.md is made.
  */
 export interface EventMap {
+  'database:created': OfAccount
+  'database:updated': OfAccount
+  'database:deleted': OfAccount
   'feed:connected': InDatabase
   'feed:broken': InDatabase & Why & { readonly retry_in_ms: number }
   'feed:restarted': InDatabase & { readonly why: string }
@@ -24,6 +27,10 @@ export interface EventMap {
 
 export interface InDatabase {
   readonly database: string
+}
+
+interface OfAccount extends InDatabase {
+  readonly account: string
 }
 
 /** The state is the one that it was in before. */

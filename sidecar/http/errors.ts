@@ -43,7 +43,8 @@ export const handleError =
   (log: Logger): ErrorHandler =>
   (thrown, c) => {
     const error = httpErrorFrom(thrown)
-    if (error.status >= 500) log.error({ err: thrown, path: pathForLog(c.req.path) }, 'request failed')
+    const hasLeft = c.req.raw.signal.aborted // then what was done for them broke off, as it should
+    if (error.status >= 500 && !hasLeft) log.error({ err: thrown, path: pathForLog(c.req.path) }, 'request failed')
     return answer(c, error)
   }
 

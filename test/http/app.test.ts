@@ -44,6 +44,18 @@ it.each([
   expect(body.reason).not.toMatch(/secret|\.ts/)
 })
 
+it('has no error to tell of in the log when whoever asked has left', async () => {
+  const lines: string[] = []
+  const route = new Hono().get('/fails', () => {
+    throw new Error('given up')
+  })
+  const app = createHttp({ routes: [route], log: pino({ level: 'error' }, { write: (line) => void lines.push(line) }) })
+  await app.request('/fails', { signal: AbortSignal.abort() })
+  expect(lines).toEqual([])
+  await app.request('/fails')
+  expect(lines).toHaveLength(1)
+})
+
 it('takes no body of more than 16 KB, whatever its route does', async () => {
   const echo = new Hono()
   echo.post('/echo', async (c) => c.text(await c.req.text()))

@@ -1,0 +1,71 @@
+import type { Couch } from '../../couch/client.ts'
+import { seqFrom, seqText, type Seq } from '../../couch/documents.ts'
+import { CouchError } from '../../couch/errors.ts'
+import { parseLine } from '../../feed/source.ts'
+import { splitRows } from './rows.ts'
+import { updateFrom, type Update } from './update.ts'
+
+/** The end of the feed, wherever that is when it is asked for. */
+export const NOW = seqFrom('now')
+
+/** Some of the rows after a place. */
+export interface Page {
+  readonly updates: readonly Update[]
+  /** The place after them. */
+  readonly seq: Seq
+  /** There were no more rows when it was read. */
+  readonly isLast: boolean
+}
+
+/** What is in `global_changes` already. Everything throws `CouchError`, or the signal's reason. */
+export interface History {
+  /** The next rows, so many at the most. */
+  page(since: Seq, limit: number, signal: AbortSignal): Promise<Page>
+  /** All rows, the last one first, as they come over one connection: CouchDB cannot go on from a place in this order. */
+  newestFirst(signal: AbortSignal): AsyncGenerator<readonly Update[], void>
+  /** Another text when anything has changed. On a cluster also now and then when nothing has. */
+  state(signal: AbortSignal): Promise<string>
+  /** How many there are of each document, on different nodes. */
+  copies(signal: AbortSignal): Promise<number>
+}
+
+interface Answer {
+  readonly results: readonly (Record<string, unknown> & { readonly seq: Seq })[]
+  readonly last_seq: Seq
+}
+
+export function createHistory(couch: Couch, name: string): History {
+  const request = `GET /${name}/_changes`
+  const expected = (reason: string) => new CouchError('garbled', { request, reason: `expected ${reason}` })
+
+  return {
+    async page(since, limit, signal) {
+      const query = { since: seqText(since), limit }
+      const { results, last_seq } = await couch.request<Answer>({ db: name, path: '_changes', query, signal })
+      const list: unknown = results
+      if (!Array.isArray(list)) throw expected('a list of changes')
+      if (results.length > limit) return { updates: [], seq: since, isLast: false } // PouchDB takes a limit of 0 for 1
+      const updates = results.map((row) => {
+        const update = updateFrom(row)
+        if (!update) throw expected('a row with an id and a revision')
+        return update
+      })
+      return { updates, seq: last_seq, isLast: results.length < limit }
+    },
+    async *newestFirst(signal) {
+      const bytes = await couch.stream({ db: name, path: '_changes', query: { descending: true }, signal })
+      for await (const rows of splitRows(request, bytes)) {
+        yield rows.map((row) => {
+          const line = parseLine(request, row, updateFrom)
+          if (line.kind !== 'row') throw expected('a row of changes')
+          return line.row
+        })
+      }
+    },
+    async state(signal) {
+      const { instance_start_time, update_seq } = await couch.db(name).info({ signal })
+      return JSON.stringify([instance_start_time, update_seq])
+    },
+    copies: async (signal) => (await couch.db(name).info({ signal })).cluster?.n ?? 1,
+  }
+}

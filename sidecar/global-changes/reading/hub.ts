@@ -1,0 +1,98 @@
+import type { Logger } from 'pino'
+import type { Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Couch } from '../../couch/client.ts'
+import { isCouchError } from '../../couch/errors.ts'
+import { patiently } from '../../couch/patiently.ts'
+import type { Events } from '../../events/channels.ts'
+import { follow, type Place } from '../../feed/follow.ts'
+import { parseLine, type Source } from '../../feed/source.ts'
+import { NOW, type History } from './history.ts'
+import type { Reader } from './reader.ts'
+import { updateFrom, type Update } from './update.ts'
+
+export interface HubOptions {
+  readonly couch: Couch
+  readonly name: string
+  readonly history: History
+  readonly events: Events
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** The one feed that all readers live by. It waits for none of them. */
+export class Hub {
+  readonly readers = new Set<Reader>()
+  /** How many it has brought. */
+  rows = 0
+  /** By the clock's ticks: until then a copy may lack something of what was brought by now. */
+  unsettledUntil = 0
+  readonly #options: HubOptions
+  #settlesMs = 0
+
+  constructor(options: HubOptions) {
+    this.#options = options
+  }
+
+  /** Follows the feed from now on, also while its database is missing. Returns when the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { couch, name, clock, random, log } = this.#options
+    try {
+      const from = await this.#firstPlace(signal)
+      this.#interrupt() // whoever was here before has no place that is surely after this
+      for await (const event of follow({ source: updatesOf(couch, name), from, clock, random }, signal)) {
+        if (event.kind === 'rows') for (const update of event.rows) this.#bring(update)
+        if (event.kind === 'restarted') this.#interrupt()
+        if (event.kind === 'broken') log.debug({ code: event.error.code, reason: event.error.message }, BROKEN)
+      }
+    } catch (thrown) {
+      if (!signal.aborted) throw thrown
+    }
+  }
+
+  /** Undefined where there is no database: everything that will be in it is new. */
+  async #firstPlace(signal: AbortSignal): Promise<Place | undefined> {
+    const { history, clock, random, log } = this.#options
+    const onTrouble = (error: Error) => log.debug({ reason: error.message }, BROKEN)
+    try {
+      return await patiently(
+        async () => {
+          this.#settlesMs = (await history.copies(signal)) > 1 ? EVEN_MS : 0
+          return { seq: (await history.page(NOW, 0, signal)).seq }
+        },
+        { clock, random, signal, onTrouble },
+      )
+    } catch (thrown) {
+      if (isCouchError(thrown, 'not_found')) return undefined
+      throw thrown
+    }
+  }
+
+  #bring(update: Update): void {
+    this.rows += 1
+    if (this.#settlesMs > 0) this.unsettledUntil = this.#options.clock.ticks() + this.#settlesMs
+    for (const reader of this.readers) reader.take(update)
+    if (!update.event) return
+    const { event, database, account } = update.event
+    this.#options.events.channel(`database:${event}`)?.publish({ database, account })
+  }
+
+  #interrupt(): void {
+    for (const reader of this.readers) reader.fallBehind()
+  }
+}
+
+/** After so long all copies of a cluster have what one had, unless it is ill. */
+const EVEN_MS = 5000
+const BROKEN = 'the feed of global changes is broken'
+
+const updatesOf = (couch: Couch, name: string): Source<Update> => {
+  const database = couch.db(name)
+  return {
+    name: `GET /${name}/_changes`,
+    life: async (signal) => String((await database.info({ signal })).instance_start_time),
+    open: (query, signal) => database.changes({ ...query }, signal),
+    parse: (request, line) => parseLine(request, line, updateFrom),
+  }
+}

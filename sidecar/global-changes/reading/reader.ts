@@ -1,0 +1,156 @@
+import type { Alarm, Alarms } from '../../core/alarms.ts'
+import type { Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import { Condition } from '../../core/condition.ts'
+import { seqText, type Seq } from '../../couch/documents.ts'
+import type { CouchError } from '../../couch/errors.ts'
+import { patiently } from '../../couch/patiently.ts'
+import { Gathered } from './gathered.ts'
+import type { History, Page } from './history.ts'
+import type { Reading } from './reading.ts'
+import type { Update, Viewer } from './update.ts'
+
+export interface ReaderOptions {
+  readonly history: History
+  readonly viewer: Viewer
+  readonly since: Seq
+  /** By the clock's ticks: until then a page may lack what the hub has brought by now. */
+  readonly unsettledUntil: () => number
+  readonly alarms: Alarms
+  readonly clock: Clock
+  readonly random: Random
+  readonly onPage: () => void
+  /** It has not taken what came. */
+  readonly onSlow: () => void
+  readonly onClose: () => void
+}
+
+const PAGE = 500
+/** Rows that wait for one who does not take them. */
+const MOST_GATHERED = 1000
+/** How long after a page the hub may bring what was in it, and how often one that settles looks whether it may. */
+const TIDY_MS = 1000
+/** Between two pages of one that settles, when the first lacks what the hub has brought. */
+const LAG_MS = 200
+/** A database that is gone may be made again: whoever reads it already waits for that, as the hub does. */
+const retryOf = ({ code, retry }: CouchError) => (code === 'not_found' ? 'soon' : retry)
+
+/**
+ * A reader of the feed. While it is *behind* it reads pages of its own; from before the last of them it gathers what the
+ * hub brings, so that nothing is lost between the two. Then it is *live*: it hands out what is gathered. When that
+ * becomes too much it is forgotten, and the reader behind again: it is all in the pages.
+ *
+ * On a cluster a page may come from a copy that lacks what the hub brought before it was gathered. Until the copies are
+ * sure to be even (`unsettledUntil`) the reader is *settling*: the hub only tells it when to read a page.
+ */
+export class Reader implements Reading {
+  readonly #options: ReaderOptions
+  readonly #arrival = new Condition()
+  #state: 'behind' | 'settling' | 'live' = 'behind'
+  /** Undefined before the first page, and when there was too much. */
+  #gathered: Gathered | undefined
+  #settlesAt = 0
+  #place: Seq
+  /** Of the last row that the hub has brought, whoever it is for. */
+  #passed: Seq
+  #isFirstPage = true
+  #tidying: Alarm | undefined
+
+  constructor(options: ReaderOptions) {
+    this.#options = options
+    this.#place = this.#passed = options.since
+  }
+
+  get place(): Seq {
+    return this.#place
+  }
+
+  get isBehind(): boolean {
+    return this.#state === 'behind'
+  }
+
+  async next(most: number, signal: AbortSignal): Promise<readonly Update[]> {
+    if (this.#state === 'settling' && this.#gathered!.size > 0) {
+      await this.#options.clock.sleep(LAG_MS, signal) // the last page did not have it
+    }
+    await this.#arrival.until(() => this.#hasSomething(), signal)
+    if (this.#state !== 'live') return this.#readPage(most, signal)
+    const updates = this.#gathered!.take(most)
+    this.#place = this.#gathered!.size > 0 ? updates.at(-1)!.seq : this.#passed
+    return updates
+  }
+
+  /** What the hub brings. */
+  take(update: Update): void {
+    const gathered = this.#gathered
+    if (!gathered) return
+    this.#passed = update.seq
+    if (update.isFor(this.#options.viewer)) gathered.add(update)
+    if (gathered.size > MOST_GATHERED) {
+      this.fallBehind()
+      this.#options.onSlow()
+    } else if (gathered.size > 0) this.#arrival.changed()
+    else if (this.#state === 'live') this.#place = update.seq
+  }
+
+  /** What the hub brings now does not follow upon what it brought before. */
+  fallBehind(): void {
+    this.#gathered = undefined
+    this.#state = 'behind'
+    this.#arrival.changed()
+  }
+
+  close(): void {
+    this.#tidying?.stop()
+    this.#options.onClose()
+  }
+
+  #hasSomething(): boolean {
+    if (this.#state === 'behind' || this.#gathered!.size > 0) return true
+    return this.#state === 'settling' && this.#isSettled()
+  }
+
+  #isSettled(): boolean {
+    return this.#options.clock.ticks() >= this.#settlesAt
+  }
+
+  async #readPage(most: number, signal: AbortSignal): Promise<readonly Update[]> {
+    const { viewer, alarms } = this.#options
+    const gathered = (this.#gathered ??= this.#beginToGather()) // before the page is read
+    const isSettled = this.#isSettled()
+    const page = await this.#page(most, signal)
+    const updates = page.updates.filter((update) => update.isFor(viewer))
+    const wanted = updates.slice(0, most)
+    const isEnd = page.isLast && wanted.length === updates.length
+    this.#place = wanted.length < updates.length ? wanted.at(-1)!.seq : page.seq
+    gathered.skip(updates)
+    if (!isEnd) gathered.forgetPages()
+    else if (gathered === this.#gathered) this.#state = isSettled ? 'live' : 'settling'
+    this.#tidying ??= alarms.set(TIDY_MS, () => this.#tidy())
+    return wanted
+  }
+
+  /** What the hub brought before the reader’s "now" is nothing to it. */
+  #beginToGather(): Gathered {
+    const isNow = seqText(this.#place) === 'now'
+    this.#settlesAt = isNow ? 0 : this.#options.unsettledUntil()
+    return new Gathered()
+  }
+
+  async #page(most: number, signal: AbortSignal): Promise<Page> {
+    const { history, viewer, clock, random, onPage } = this.#options
+    const limit = viewer.kind === 'admin' || most === 0 ? Math.min(most, PAGE) : PAGE
+    const read = () => history.page(this.#place, limit, signal)
+    const page = await (this.#isFirstPage ? read() : patiently(read, { clock, random, signal, retryOf }))
+    this.#isFirstPage = false
+    onPage()
+    return page
+  }
+
+  #tidy(): void {
+    if (this.#state === 'settling') return this.#arrival.changed()
+    this.#gathered?.forgetPages()
+    this.#tidying?.stop()
+    this.#tidying = undefined
+  }
+}

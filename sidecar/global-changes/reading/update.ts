@@ -1,0 +1,44 @@
+import type { Seq } from '../../couch/documents.ts'
+import { parseEventId, type EventDocument } from '../documents.ts'
+
+/** Who reads: an admin sees all databases, everybody else those of one account. */
+export type Viewer = { readonly kind: 'admin' } | { readonly kind: 'account'; readonly account: string }
+
+/** One change of `global_changes`: something has happened to a database. */
+export class Update {
+  readonly id: string
+  readonly rev: string
+  readonly seq: Seq
+  /** Undefined where the document stands for none, or is deleted: nobody is shown that. */
+  readonly event: EventDocument | undefined
+  readonly #texts: { [K in Viewer['kind']]?: string } = {}
+
+  constructor({ id, rev, seq, deleted }: { id: string; rev: string; seq: Seq; deleted: boolean }) {
+    this.id = id
+    this.rev = rev
+    this.seq = seq
+    this.event = deleted ? undefined : parseEventId(id)
+  }
+
+  isFor(viewer: Viewer): boolean {
+    return this.event !== undefined && (viewer.kind === 'admin' || this.event.account === viewer.account)
+  }
+
+  /** The row as it is sent to viewers of this kind; made once for all of them. */
+  textFor({ kind }: Viewer): string {
+    return (this.#texts[kind] ??= this.#render(kind))
+  }
+
+  #render(kind: Viewer['kind']): string {
+    const { event: type, database: db_name, account } = this.event!
+    return JSON.stringify({ db_name, type, seq: this.seq, ...(kind === 'admin' && { account }) })
+  }
+}
+
+/** From a row of `_changes`; undefined where it is none. */
+export function updateFrom(row: Readonly<Record<string, unknown>> & { readonly seq: Seq }): Update | undefined {
+  const { id, seq, deleted, changes } = row
+  const rev = (changes as readonly { readonly rev?: unknown }[] | undefined)?.[0]?.rev
+  if (typeof id !== 'string' || typeof rev !== 'string') return undefined
+  return new Update({ id, rev, seq, deleted: deleted === true })
+}

@@ -1,0 +1,30 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { Couch } from '../../../sidecar/couch/client.ts'
+import { createTestCouch, needs } from '../../support/couchdb.ts'
+import { startCluster } from '../../support/couchdb-cluster.ts'
+import { readWhileWriting } from './crowd.ts'
+import { eventDatabase } from './event-database.ts'
+import { createFeed } from './rig.ts'
+
+test(
+  'nothing is lost on a cluster whose nodes answer in turn, each as far as its copies are',
+  { timeout: 240_000 },
+  async () => {
+    needs('cluster')
+    const cluster = await startCluster()
+    onTestFinished(() => cluster.stop())
+    const [forPages, forTheFeed, forWriting] = cluster.nodes.map(({ url }) => createTestCouch({ url })) as [
+      Couch,
+      Couch,
+      Couch,
+    ]
+    const balanced = { ...forPages, db: (name: string) => forTheFeed.db(name) }
+    for (const name of ['first', 'second', 'third']) {
+      const db = forWriting.db(name)
+      await db.create()
+      const rig = createFeed(name, balanced)
+      await readWhileWriting(eventDatabase(db), rig)
+      expect(rig.feed.counts().slow).toBe(0)
+    }
+  },
+)

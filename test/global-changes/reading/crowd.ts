@@ -1,0 +1,46 @@
+import { expect } from 'vitest'
+import type { Database } from '../../../sidecar/couch/database.ts'
+import { SEQ_ZERO, type Seq } from '../../../sidecar/couch/documents.ts'
+import { NOW } from '../../../sidecar/global-changes/reading/history.ts'
+import { eventually } from '../../support/eventually.ts'
+import { updatesOf, type EventDatabase } from './event-database.ts'
+import type { createFeed } from './rig.ts'
+
+const ROUNDS = 40
+const ids = updatesOf(150)
+
+/**
+ * Readers begin at many places, one in each round, while rows are written; then each must have the last revision of
+ * every document that was written after its place. Gives how many rows came twice.
+ */
+export async function readWhileWriting(db: EventDatabase, { run, collect }: ReturnType<typeof createFeed>) {
+  await eventually(() => db.tell(...ids))
+  run()
+  const written = new Map<string, number>()
+  const places: Seq[] = []
+  const readers: { from: number; reader: ReturnType<typeof collect> }[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    places.push(round === 0 ? SEQ_ZERO : (await db.info()).update_seq)
+    const from = round % 3 === 0 ? round : Math.floor((round * (round % 7)) / 7)
+    const reader = collect({ since: from === round ? NOW : places[from]! })
+    if (round % 3 === 0) await eventually(() => expect(reader.reading.isBehind).toBe(false)) // it knows what "now" is
+    readers.push({ from, reader })
+    const some = ids.slice((round * 7) % 120).slice(0, 30)
+    await db.tell(...some)
+    for (const id of some) written.set(id, round)
+  }
+  const revs = await revsOf(db)
+  for (const { from, reader } of readers) {
+    await eventually(() => {
+      const seen = new Map(reader.updates.map(({ id, rev }) => [id, rev]))
+      for (const [id, round] of written)
+        if (round >= from) expect(seen.get(id), `${id} since ${from}`).toBe(revs.get(id))
+    })
+  }
+  const twice = readers.map(({ reader: { updates } }) => {
+    return updates.length - new Set(updates.map(({ id, rev }) => `${id} ${rev}`)).size
+  })
+  return twice.reduce((sum, count) => sum + count, 0)
+}
+
+const revsOf = async (db: Database) => new Map((await db.getMany(ids)).map(({ _id, _rev }) => [_id, _rev]))
