@@ -7,6 +7,10 @@ import { HttpError } from './errors.ts'
 export interface AdminOnlyOptions {
   readonly whoIs: WhoIs
   readonly clock: Clock
+  /** One of them will do. Default: that of server admins. */
+  readonly roles?: readonly string[]
+  /** What those are told who have none of them. */
+  readonly reason?: string
 }
 
 /** How long an answer of CouchDB is believed: a password that was changed ends a right after so long. */
@@ -14,11 +18,16 @@ const BELIEVED_MS = 5_000
 const MAX_REMEMBERED = 1_000
 
 /**
- * Lets in server admins only. Who somebody is, CouchDB says, asked with the caller's own credentials. The answer is
- * remembered for seconds under a hash of them. On a server without admins ("admin party") CouchDB takes everybody for
- * one, and so does this.
+ * Lets in server admins only, or whoever has one of the roles. Who somebody is, CouchDB says, asked with the caller's
+ * own credentials. The answer is remembered for seconds under a hash of them. On a server without admins ("admin party")
+ * CouchDB takes everybody for one, and so does this.
  */
-export function adminOnly({ whoIs, clock }: AdminOnlyOptions): MiddlewareHandler {
+export function adminOnly({
+  whoIs,
+  clock,
+  roles = ['_admin'],
+  reason = 'You are not a server admin.',
+}: AdminOnlyOptions): MiddlewareHandler {
   const remembered = new Map<string, { caller: Caller | undefined; until: number }>()
 
   async function ask(credentials: Credentials, signal: AbortSignal): Promise<Caller | undefined> {
@@ -34,15 +43,14 @@ export function adminOnly({ whoIs, clock }: AdminOnlyOptions): MiddlewareHandler
   return async function adminOnly(c, next) {
     const credentials = { authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }
     const caller = await ask(credentials, c.req.raw.signal)
-    if (!caller?.roles.includes('_admin')) {
-      if (caller?.name) throw new HttpError(403, 'forbidden', REASON)
-      throw new HttpError(401, 'unauthorized', caller ? REASON : 'Name or password is incorrect.', { headers })
+    if (!caller?.roles.some((role) => roles.includes(role))) {
+      if (caller?.name) throw new HttpError(403, 'forbidden', reason)
+      throw new HttpError(401, 'unauthorized', caller ? reason : 'Name or password is incorrect.', { headers })
     }
     await next()
   }
 }
 
-const REASON = 'You are not a server admin.'
 const headers = { 'WWW-Authenticate': 'Basic realm="couchdb-sidecar"' }
 
 const hashOf = ({ authorization = '', cookie = '' }: Credentials): string =>
