@@ -89,7 +89,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
         adminOnly: admin,
         list: (signal) => listWorkers(couch.db(config.controlDb), signal),
       }),
-      eventFeeds({ events, adminOnly: admin, clock, signal }),
+      eventFeeds({ events, adminOnly: admin, clock, counts: { open: 0, dropped: 0 }, signal }),
       confirmPage({ confirmations, log }),
       ...(mailbox ?? []),
     ]
