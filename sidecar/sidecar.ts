@@ -30,6 +30,7 @@ import { createShare } from './global-changes/writing/share.ts'
 import { dutiesOf, hasDuty, ROLE, writesEvents } from './duties.ts'
 import { serveDatabases } from './serve-databases.ts'
 import { createTables } from './tables.ts'
+import { createTallies } from './tallies.ts'
 import { listWorkers } from './workers/list.ts'
 import { createRegistry } from './workers/registry.ts'
 import { createSharing } from './workers/sharing.ts'
@@ -107,7 +108,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const sharing = createSharing({ registry, role: ROLE, self: name, serves: hasDuty, signal })
     const serving = {
       ...{ ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, workers: registry, events },
-      ...{ clock, random, log },
+      ...{ countsOf: createTallies([controlDb, ...databases]).of, clock, random, log },
     }
     const writes = writesEvents(config.globalChangesDb)
     const globalChanges = createGlobalChanges({
