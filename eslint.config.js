@@ -7,8 +7,8 @@ import tseslint from 'typescript-eslint'
 const layers = [
   ['main', 'cli'],
   ['sidecar'],
-  ['serve-databases', 'serve-database', 'tables', 'load-handlers', 'roster', 'duties', 'health'],
-  ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'live-settings'],
+  ['serve-databases', 'serve-database', 'tables', 'load-handlers', 'roster', 'duties', 'tallies', 'health'],
+  ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'live-settings', 'metrics'],
   ['mail'],
   ['docstate'],
   ['feed', 'workers'],

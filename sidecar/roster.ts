@@ -11,6 +11,10 @@ export const isServed = (name: string, patterns: readonly string[]): boolean =>
     isGlob(pattern) ? !name.startsWith('_') && toRegExp(pattern).test(name) : pattern === name,
   )
 
+/** By which of them a database is served that is: its own name first. */
+export const patternOf = (name: string, patterns: readonly string[]): string =>
+  patterns.includes(name) ? name : patterns.find((pattern) => isServed(name, [pattern]))!
+
 /** The databases that names and globs stand for now: names as they are, globs by what the server has. */
 export async function resolveDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {
   const names = new Set(patterns.filter((pattern) => !isGlob(pattern)))

@@ -3,11 +3,12 @@ import type { Couch } from './couch/client.ts'
 import type { CouchError } from './couch/errors.ts'
 import { patiently } from './couch/patiently.ts'
 import type { DispatchTable } from './docstate/assess.ts'
+import type { Counts } from './docstate/counts.ts'
 import type { Engine } from './docstate/engine.ts'
 import { resolveDatabases } from './roster.ts'
 import { serveDatabase, type ServeOptions } from './serve-database.ts'
 
-export interface ServeAllOptions extends Omit<ServeOptions, 'name' | 'kind' | 'table' | 'onEngine'> {
+export interface ServeAllOptions extends Omit<ServeOptions, 'name' | 'kind' | 'table' | 'counts' | 'onEngine'> {
   readonly couch: Couch
   readonly controlDb: string
   /** Names and globs. */
@@ -16,6 +17,8 @@ export interface ServeAllOptions extends Omit<ServeOptions, 'name' | 'kind' | 't
   readonly tables: { readonly control: DispatchTable; readonly docstate: DispatchTable }
   /** Of the databases that are served now. */
   readonly engines: Map<string, Engine>
+  /** Where its engine counts what it does. */
+  readonly countsOf: (database: string) => Counts
   /** Between two looks at which databases there are. Default a minute. */
   readonly lookAgainMs?: number
 }
@@ -35,7 +38,7 @@ const MISSING_LOOKS = 2
  * the signal aborts. If one of them breaks off, which only a mistake of ours does, all end, and the mistake is thrown.
  */
 export async function serveDatabases(options: ServeAllOptions, signal: AbortSignal): Promise<void> {
-  const { couch, controlDb, databases, tables, engines, clock, random, log, lookAgainMs = 60_000 } = options
+  const { couch, controlDb, databases, tables, engines, countsOf, clock, random, log, lookAgainMs = 60_000 } = options
   const broken = new AbortController()
   const stopping = AbortSignal.any([signal, broken.signal])
   setMaxListeners(0, stopping) // two for each database
@@ -50,7 +53,8 @@ export async function serveDatabases(options: ServeAllOptions, signal: AbortSign
     const leaving = new AbortController()
     const onEngine = (engine: Engine) => void engines.set(name, engine)
     const until = AbortSignal.any([stopping, leaving.signal])
-    const done = serveDatabase({ ...options, name, kind, table: tables[kind], log: child, onEngine }, until)
+    const counts = countsOf(name)
+    const done = serveDatabase({ ...options, name, kind, table: tables[kind], counts, log: child, onEngine }, until)
       .catch((thrown: unknown) => {
         if (!until.aborted) broken.abort(thrown)
       })

@@ -22,6 +22,7 @@ import { confirmPage } from './http/confirm-page.ts'
 import { dbUpdates } from './http/db-updates.ts'
 import { eventFeeds } from './http/events.ts'
 import { listen } from './http/listen.ts'
+import { metrics } from './http/metrics.ts'
 import { up } from './http/up.ts'
 import { welcome } from './http/welcome.ts'
 import { workers } from './http/workers.ts'
@@ -29,16 +30,20 @@ import { createLiveSettings } from './live-settings/live-settings.ts'
 import { createMailer } from './mail/mailer.ts'
 import { loadTemplates } from './mail/templates.ts'
 import { createDbUpdates } from './global-changes/reading/db-updates.ts'
+import { expose } from './metrics/exposition.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
 import { createShare } from './global-changes/writing/share.ts'
 import { dutiesOf, hasDuty, ROLE, writesEvents } from './duties.ts'
 import { serveDatabases } from './serve-databases.ts'
 import { createTables } from './tables.ts'
+import { createTallies } from './tallies.ts'
 import { listWorkers } from './workers/list.ts'
 import { createRegistry } from './workers/registry.ts'
 import { createSharing } from './workers/sharing.ts'
 
 export interface SidecarOptions {
+  /** Of this program. */
+  readonly version: string
   readonly config: Config
   /** The user's own. */
   readonly handlers: LoadedHandlers
@@ -64,7 +69,8 @@ export interface Addresses {
  * stop first (feed, handlers, saves), and after them, in the order opposite to their start, everything they use.
  */
 export async function runSidecar(options: SidecarOptions, signal: AbortSignal): Promise<void> {
-  const { config, handlers, clock, random, log, onListening } = options
+  const { version, config, handlers, clock, random, log, onListening } = options
+  const { controlDb, databases, name, leaseMs, graceMs } = config
   const templates = loadTemplates(config.mailTemplates)
   const acquired: { close(): Promise<void> }[] = []
   const acquire = <T extends { close(): Promise<void> }>(part: T): T => {
@@ -80,10 +86,18 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
     const engines = new Map<string, Engine>()
-    const registry = acquire(createRegistry({ database: couch.db(config.controlDb), events, clock, random, log }))
+    const registry = acquire(createRegistry({ database: couch.db(controlDb), events, clock, random, log }))
+    const memory = createMemory(config.memoryBytes)
+    const tallies = createTallies([controlDb, ...databases])
+    const readers = { open: 0, dropped: 0 }
+    const sources = {
+      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers },
+      workers: () => registry.members(ROLE)?.members.length,
+      globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
+    }
 
     const hashing = embedded ? embeddedHashing : couchHashing
-    const confirmations = createConfirmations({ database: couch.db(config.controlDb), clock, hashing })
+    const confirmations = createConfirmations({ database: couch.db(controlDb), clock, hashing })
     const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
     const sessions = acquire(createSessions({ url }))
     const { whoIs } = sessions
@@ -93,11 +107,12 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       up({ health: () => healthOf(engines) }),
       workers({
         adminOnly: admin,
-        list: (signal) => listWorkers(couch.db(config.controlDb), signal),
+        list: (signal) => listWorkers(couch.db(controlDb), signal),
       }),
-      eventFeeds({ events, adminOnly: admin, clock, signal }),
+      eventFeeds({ events, adminOnly: admin, clock, counts: readers, signal }),
       dbUpdates({ feed, whoIs, clock, log, signal }),
       welcome(),
+      metrics({ whoIs, clock, expose: (format) => expose(sources, format) }),
       confirmPage({ confirmations, log }),
       ...(mailbox ?? []),
     ]
@@ -109,13 +124,12 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
     const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
-    const { controlDb, databases, name, leaseMs, graceMs } = config
-    const settings = { worker: name, memory: createMemory(config.memoryBytes), leaseMs, graceMs }
+    const settings = { worker: name, memory, leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const sharing = createSharing({ registry, role: ROLE, self: name, serves: hasDuty, signal })
     const serving = {
       ...{ ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, workers: registry, events },
-      ...{ clock, random, log },
+      ...{ countsOf: tallies.of, clock, random, log },
     }
     const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
     const globalChanges = createGlobalChanges({

@@ -7,6 +7,7 @@ import type { Engine } from '../sidecar/docstate/engine.ts'
 import { healthOf } from '../sidecar/health.ts'
 import { serveDatabases } from '../sidecar/serve-databases.ts'
 import { createEvents } from '../sidecar/events/channels.ts'
+import { createTallies } from '../sidecar/tallies.ts'
 import { createRegistry } from '../sidecar/workers/registry.ts'
 import { everything } from '../sidecar/workers/sharing.ts'
 import { createTestCouch, deleteDb, uniqueName } from './support/couchdb.ts'
@@ -23,6 +24,7 @@ test('databases that a glob matches come and go', async () => {
     return Promise.resolve({ ...doc, state: 'invoiced' })
   })
   const engines = new Map<string, Engine>()
+  const tallies = createTallies([controlDb, `${prefix}-db-*`])
   const log = pino({ level: 'silent' })
   const events = createEvents({ log })
   const workers = createRegistry({
@@ -43,6 +45,7 @@ test('databases that a glob matches come and go', async () => {
       workers,
       events,
       sharing: { of: () => everything, known: Promise.resolve() },
+      countsOf: tallies.of,
       log,
       lookAgainMs: 300,
     },
@@ -61,6 +64,8 @@ test('databases that a glob matches come and go', async () => {
   await put(second, 'b1')
   await eventually(() => expect(handled).toEqual(['b1']))
 
+  const { runs } = tallies.all.get(`${prefix}-db-*`)!.of({ type: 'order', state: 'paid' })
+  await eventually(() => expect(runs.next).toBe(1))
   await deleteDb(first)
   await eventually(() => expect(served()).toEqual([controlDb, second]))
   await eventually(() => expect(healthOf(engines)).toEqual({ ok: true, reasons: [] }))
@@ -68,6 +73,7 @@ test('databases that a glob matches come and go', async () => {
   await couch.db(first).create()
   await put(first, 'a1')
   await eventually(() => expect(handled).toEqual(['b1', 'a1']))
+  await eventually(() => expect(runs.next, 'nothing that was counted is lost with an engine').toBe(2))
 
   await deleteDb(controlDb) // it is named, not matched: waited for
   await new Promise((resolve) => setTimeout(resolve, 1000)) // several looks

@@ -11,6 +11,7 @@ export async function start(terminal: Terminal, config: Config, version: string)
   const handlers = await loadHandlers(config.handlers)
   await runSidecar(
     {
+      version,
       config,
       handlers,
       clock: systemClock,

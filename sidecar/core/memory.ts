@@ -1,5 +1,8 @@
 /** Bytes that may be in flight at once in this process. */
 export interface Memory {
+  readonly budget: number
+  /** Bytes held by all. May be more than the budget: each may hold one item. */
+  readonly used: number
   /** A part for one holder. */
   share(): Share
 }
@@ -71,5 +74,11 @@ export function createMemory(budget: number): Memory {
     }
   }
 
-  return { share }
+  return {
+    budget,
+    get used() {
+      return budget - free
+    },
+    share,
+  }
 }

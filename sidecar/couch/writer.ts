@@ -16,6 +16,13 @@ export interface Writer {
   write(doc: Doc): Promise<Written>
 }
 
+/** What a writer has done: requests, and what became of the documents in them. */
+export type WriteCounts = Record<'requests' | Written['kind'] | 'unknown', number>
+
+export const noWrites = (): WriteCounts => ({
+  ...{ requests: 0, stored: 0, accepted: 0, conflict: 0, refused: 0, unknown: 0 },
+})
+
 interface Pending {
   readonly id: string
   readonly json: string
@@ -37,8 +44,15 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
  * After `timeoutMs` (default 60,000) without an answer a request is given up: nobody knows what became of its writes.
  *
  * Rows are matched by id, since servers may answer in another order; so a batch never holds an id twice.
+ *
+ * @param counts are added to
  */
-export function createWriter(database: Database, signal: AbortSignal, timeoutMs?: number): Writer {
+export function createWriter(
+  database: Database,
+  signal: AbortSignal,
+  timeoutMs?: number,
+  counts: WriteCounts = noWrites(),
+): Writer {
   let waiting: Pending[] = []
   let running = false
 
@@ -70,24 +84,37 @@ export function createWriter(database: Database, signal: AbortSignal, timeoutMs?
   async function commit(batch: Pending[], again = false): Promise<void> {
     try {
       const texts = batch.map(({ json }) => json)
+      counts.requests += 1
       const rows = await database.bulk(texts, { signal, ...(timeoutMs !== undefined && { timeoutMs }) })
       const rowOf = new Map(rows.map((row) => [row.id, row]))
-      for (const { id, resolve, reject } of batch) {
+      for (const pending of batch) {
+        const { id } = pending
         const row = rowOf.get(id)
         const written = row && writtenFrom(row)
-        if (written?.kind === 'conflict' && again) reject(unknown(id, 'perhaps it is stored since the first try'))
-        else if (written) resolve(written)
-        else reject(unknown(id, 'no row for it'))
+        if (written?.kind === 'conflict' && again)
+          lose(pending, unknown(id, 'perhaps it is stored since the first try'))
+        else if (written) settle(pending, written)
+        else lose(pending, unknown(id, 'no row for it'))
       }
     } catch (thrown) {
-      if (!isCouchError(thrown) || !ABOUT_ONE.includes(thrown.code)) for (const { reject } of batch) reject(thrown)
-      else if (batch.length === 1) batch[0]!.resolve({ kind: 'refused', code: thrown.code, reason: thrown.reason })
+      if (!isCouchError(thrown) || !ABOUT_ONE.includes(thrown.code)) for (const pending of batch) lose(pending, thrown)
+      else if (batch.length === 1) settle(batch[0]!, { kind: 'refused', code: thrown.code, reason: thrown.reason })
       else {
         const half = Math.ceil(batch.length / 2)
         await commit(batch.slice(0, half), true)
         await commit(batch.slice(half), true)
       }
     }
+  }
+
+  function settle({ resolve }: Pending, written: Written): void {
+    counts[written.kind] += 1
+    resolve(written)
+  }
+
+  function lose({ reject }: Pending, error: unknown): void {
+    counts.unknown += 1
+    reject(error)
   }
 
   return {

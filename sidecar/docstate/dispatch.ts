@@ -4,6 +4,7 @@ import type { Share } from '../core/memory.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/revs.ts'
 import type { Assess } from './assess.ts'
+import type { Counts } from './counts.ts'
 import type { DueQueue } from './finding/due.ts'
 import { Flights, type Landing } from './flights.ts'
 import type { Fly } from './fly.ts'
@@ -23,6 +24,7 @@ export interface DispatchOptions {
   /** For a state that ends, with no time written down. */
   readonly stamp: (afterMs: number) => Fly
   readonly due: DueQueue
+  readonly counts: Counts
   readonly clock: Clock
   readonly log: Logger
   /** A document did not find room in this lane, and nobody waits with it: the list has it. */
@@ -41,8 +43,6 @@ const OTHERS_LEASES = 1.5
  */
 export class Dispatch {
   readonly flights: Flights
-  /** Documents that were reached for, and another worker had won. */
-  inVain = 0
   readonly #options: DispatchOptions
   readonly #leases: LeaseWatch
   readonly #recent = new Recent()
@@ -133,7 +133,7 @@ export class Dispatch {
 
   #landed({ departure, flight, end, newer, unread }: Landing): void {
     const { due, clock } = this.#options
-    if (end === 'not-ours') this.inVain += 1
+    if (end === 'not-ours') this.#options.counts.inVain += 1
     const asks = this.#options.assess(flight.doc, clock.now()).kind !== 'ignore'
     if (end === 'settled') this.#leases.forget(flight.id)
     const cameBy = flight.seen !== undefined && compareRevs(flight.seen, flight.doc._rev) >= 0

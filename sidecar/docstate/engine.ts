@@ -11,11 +11,12 @@ import { createPlaceStore } from '../feed/place-store.ts'
 import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
 import { everything, type Part } from '../workers/sharing.ts'
-import { createAssess, IN_CONFLICT, type DispatchTable } from './assess.ts'
+import { createAssess, IN_CONFLICT, placesOf, type DispatchTable } from './assess.ts'
 import { Arrivals } from './finding/arrivals.ts'
 import { Backlog } from './finding/backlog.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
+import { Counts } from './counts.ts'
 import { Dispatch } from './dispatch.ts'
 import { DueQueue } from './finding/due.ts'
 import { createExecute } from './execute.ts'
@@ -48,6 +49,8 @@ export interface EngineOptions {
   readonly log: Logger
   /** This worker's part in the documents. Default everything. */
   readonly part?: Part
+  /** Added to; those who share it are counted together, in `health()` too. Default one of its own. */
+  readonly counts?: Counts
   /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
   readonly memory?: Memory
   /** How long a claim is believed without a sign of life. Default 30 s. */
@@ -77,11 +80,26 @@ export interface EngineHealth {
   readonly trouble: string | undefined
 }
 
+/** How far an engine is behind its database. */
+export interface EngineLag {
+  /** Changes that CouchDB has said are still to be read. */
+  readonly unread: number
+  /** Changes that were read, of which it is not yet done, or written down, what they ask for. */
+  readonly unsettled: number
+  /** For how long the feed is not known to be read to its end, milliseconds; 0 if it is. */
+  readonly behindMs: number
+  /** Handlers whose documents wait in the list, since there is no room for them. */
+  readonly slowHandlers: number
+}
+
 /** The engine of one database: everything between its feed and the last save. */
 export interface Engine {
   /** Works until the signal aborts; resolves when everything is settled or given back. Once only. */
   run(signal: AbortSignal): Promise<void>
   health(): EngineHealth
+  lag(): EngineLag
+  /** What it has done, and what others have that share them. */
+  readonly counts: Counts
 }
 
 /** How long what is left of the grace period's end may take: telling handlers to stop and writing that down. */
@@ -91,6 +109,7 @@ export function createEngine(options: EngineOptions): Engine {
   const { database, table, mailer, workers, events, worker, clock, random, log } = options
   const {
     part = everything,
+    counts = new Counts(),
     memory = createMemory(12 * 1024 * 1024),
     leaseMs = 30_000,
     graceMs = 10_000,
@@ -104,13 +123,14 @@ export function createEngine(options: EngineOptions): Engine {
   const ticks = () => clock.ticks()
   let closed = false
   let started = false
-  let conflicts = 0
 
-  const writer = createWriter(database, hard.signal, leaseMs / 2) // one without an answer must not cost us our claims
+  for (const place of placesOf(table)) counts.of(place) // what has not happened yet is told, too
+  const answerMs = leaseMs / 2 // a write without an answer must not cost us our claims
+  const writer = createWriter(database, hard.signal, answerMs, counts.writes)
   const store = createStore({ database, writer, clock, random, signal: hard.signal })
   const contest = createContest({ database, store, leaseMs, clock, random, signal: hard.signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
-  const life = createLife(events, database.name)
+  const life = createLife(events, database.name, counts)
   const execute = createExecute({
     ...{ database, writer, store, mailer, workers, events, life, machines, ticks, log },
     now: () => clock.now(),
@@ -122,7 +142,7 @@ export function createEngine(options: EngineOptions): Engine {
   const assess = createAssess(table)
   const due = new DueQueue(clock, sweepMs * 2)
   const dispatch = new Dispatch({
-    ...{ assess, laneOf, due, clock, log },
+    ...{ assess, laneOf, due, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
     recover: { fly: createRecover({ store, laneOf, life, clock, log }), share: memory.share() },
@@ -130,7 +150,6 @@ export function createEngine(options: EngineOptions): Engine {
       fly: createResolve({
         ...{ database, writer, table, due, life, clock, log },
         signal: hard.signal,
-        onResolved: () => conflicts++,
       }),
       share: memory.share(),
     },
@@ -212,10 +231,17 @@ export function createEngine(options: EngineOptions): Engine {
       database: database.name,
       following: watch.following,
       inFlight: dispatch.flights.size,
-      rewinds: watch.rewinds,
-      inVain: dispatch.inVain,
-      conflicts,
+      rewinds: counts.feed.rewound,
+      inVain: counts.inVain,
+      conflicts: counts.conflicts.resolved,
       trouble: watch.trouble?.code,
     }),
+    lag: () => ({
+      unread: watch.lag.changes,
+      unsettled: watch.unsettled,
+      behindMs: watch.lag.ms,
+      slowHandlers: backlog.size,
+    }),
+    counts,
   }
 }

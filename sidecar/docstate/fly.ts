@@ -41,6 +41,7 @@ const MAX_REASONS = 10
  */
 export function createFly({ registration, claims, execute, settle, life, ticks, log, closed }: FlyOptions): Fly {
   const { concurrency } = registration.options
+  const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
   let meanMs = AHEAD_MS
   const claimable = new Slots(() => Math.min(MAX_AHEAD, concurrency * (1 + AHEAD_MS / meanMs)))
@@ -51,6 +52,7 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
     if (closed()) return 'given-up'
     if (flight.outdated || flight.maybeBranched) return 'look-again'
     const claim = unsafe ? await claims.take(flight, giveWay) : undefined
+    if (claim) counts.claims[claim.kind] += 1
     if (claim?.kind === 'lost') {
       life.channel('claim:lost')?.publish(life.of(flight))
       return 'not-ours'
@@ -65,12 +67,17 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
       if (unsafe) await claims.release(flight)
       return closed() ? 'given-up' : flight.outdated ? 'look-again' : 'not-ours'
     }
+    counts.running += 1
     try {
       const began = ticks()
       const outcome = await execute(flight)
-      meanMs += (Math.max(0.01, ticks() - began) - meanMs) / 16
+      const tookMs = ticks() - began
+      meanMs += (Math.max(0.01, tookMs) - meanMs) / 16
+      counts.runs[outcome.kind] += 1
+      counts.took.add(tookMs)
       return outcome
     } finally {
+      counts.running -= 1
       runnable.leave()
     }
   }
@@ -95,13 +102,17 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
       await settle(flight, outcome)
       return 'settled'
     } finally {
+      counts.inFlight -= 1
       claims.drop(flight)
     }
   }
 
   // Thousands wait here: for each there is this promise and nothing else.
   return (flight) =>
-    new Promise((resolve, reject) => claimable.take(() => void goAllTheWay(flight).then(resolve, reject)))
+    new Promise((resolve, reject) => {
+      counts.inFlight += 1
+      claimable.take(() => void goAllTheWay(flight).then(resolve, reject))
+    })
 }
 
 function once(act: () => void): () => void {

@@ -2,38 +2,45 @@ import type { Failure } from '../core/errors.ts'
 import type { Channel, Events } from '../events/channels.ts'
 import type { EventMap, OfDocument } from '../events/map.ts'
 import { docstateOf } from './assess.ts'
+import { Counts } from './counts.ts'
 import { failedTries, type Flight } from './flight.ts'
 
 /** What the engine of one database tells of what it does, to whoever listens. */
 export interface Life {
   readonly database: string
+  /** How often it has done what, whether or not anybody listens. */
+  readonly counts: Counts
   /** The channel, if anybody listens. One look-up: what stands behind `?.` is not made for nobody. */
   channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
   /** What every event says of a document. */
   of(flight: Flight): OfDocument
-  /** A flight's document was written: tells what it says became of it. */
+  /** A flight's document was written: tells, and counts, what it says became of it. */
   written(flight: Flight): void
 }
 
-export function createLife(events: Events, database: string): Life {
+export function createLife(events: Events, database: string, counts = new Counts()): Life {
   const of = ({ id, registration: { type, state } }: Flight): OfDocument => ({ database, id, type, state })
 
   function written(flight: Flight): void {
-    const { doc } = flight
+    const { doc, registration } = flight
+    const { written } = counts.of(registration)
     const docstate = docstateOf(doc)
     const failure = docstate?.failed_in === undefined ? docstate?.failure : (doc.error as Failure)
     if (docstate?.parked) {
+      written.parked += 1
       events.channel('document:parked')?.publish({ ...of(flight), reason: docstate.parked.reason })
     } else if (failure && docstate?.handled === undefined) {
+      written[docstate?.retry_at === undefined ? 'error' : 'retry'] += 1
       const { code, reason } = failure
       const attempts = failedTries(docstate)
       events
         .channel('document:failed')
         ?.publish({ ...of(flight), code, reason, attempts, retry_at: docstate?.retry_at ?? null })
     } else {
+      written.saved += 1
       events.channel('document:saved')?.publish({ ...of(flight), next: String(doc.state), rev: doc._rev })
     }
   }
 
-  return { database, channel: (name) => events.channel(name), of, written }
+  return { database, counts, channel: (name) => events.channel(name), of, written }
 }

@@ -29,6 +29,7 @@ export function createRecover({ store, laneOf, life, clock, log }: RecoverOption
     const ids = { doc: flight.id, type: registration.type, state: registration.state, worker }
     const inherited = (what: string) => {
       log.warn(ids, what)
+      life.counts.of(registration).inherited += 1
       life.channel('claim:inherited')?.publish({ ...life.of(flight), worker: String(worker) })
     }
     const end = async (doc: StoredDoc, what: string) => {

@@ -21,6 +21,8 @@ export type FeedEvent<R extends Row> =
   | { readonly kind: 'rows'; readonly rows: readonly R[]; readonly life: string }
   /** No more rows for now. */
   | { readonly kind: 'caught-up' }
+  /** So many changes were left when a connection ended. Not every server says it, and not every end is waited for. */
+  | { readonly kind: 'left'; readonly changes: number }
   /** Everything will come again from the beginning. */
   | { readonly kind: 'restarted'; readonly why: 'database-recreated' | 'malformed-place' }
   | { readonly kind: 'connected' }
@@ -86,6 +88,7 @@ export async function* follow<R extends Row>(
       for await (const event of connect(options, place.seq, signal)) {
         if (event.kind === 'ended') {
           place = { ...place, seq: event.seq }
+          if (event.left !== undefined) yield { kind: 'left', changes: event.left }
           continue
         }
         if (event.kind === 'rows') {
@@ -125,7 +128,7 @@ export async function* follow<R extends Row>(
 type ConnectionEvent<R> =
   | { readonly kind: 'connected' | 'caught-up' }
   | { readonly kind: 'rows'; readonly rows: readonly R[] }
-  | { readonly kind: 'ended'; readonly seq: Seq }
+  | { readonly kind: 'ended'; readonly seq: Seq; readonly left: number | undefined }
 
 /** One connection's life. Closes its request when the consumer leaves, whatever the reason. */
 async function* connect<R extends Row>(
@@ -161,7 +164,7 @@ async function* connect<R extends Row>(
         yield { kind: 'rows', rows }
       }
       const end = parsed.find((line) => line.kind === 'last-seq')
-      if (end) yield { kind: 'ended', seq: end.seq }
+      if (end) yield { kind: 'ended', seq: end.seq, left: end.left }
       count += rows.length
       if (count >= rowsAConnection) return // CouchDB before 3.4 leaves it open, and sends no more
       if (behind && rows.length === 0 && (lines === QUIET || parsed.length > 0)) {

@@ -17,12 +17,18 @@ interface Step {
  */
 export class Progress {
   #mark: Seq | undefined
+  #open = 0
   #first: Step | undefined
   #last: Step | undefined
 
   /** The place to go on from after a restart; undefined as long as nothing was settled. */
   get mark(): Seq | undefined {
     return this.#mark
+  }
+
+  /** How many rows are open. */
+  get open(): number {
+    return this.#open
   }
 
   /** The next row of the feed, that needs no work. */
@@ -34,8 +40,11 @@ export class Progress {
   /** The next row of the feed; call the answer when its work is settled: done, or recorded where it is not forgotten. */
   begin(seq: Seq): () => void {
     const step = this.#append(seq)
+    this.#open += 1
     return () => {
-      if (!step.settled) this.#settle(step)
+      if (step.settled) return
+      this.#open -= 1
+      this.#settle(step)
     }
   }
 

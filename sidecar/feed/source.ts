@@ -23,8 +23,8 @@ export type SourceQuery = {
 
 export type Line<Row> =
   | { readonly kind: 'row'; readonly row: Row }
-  /** The server closes the feed in good order; the place to go on from. */
-  | { readonly kind: 'last-seq'; readonly seq: Seq }
+  /** The server closes the feed in good order; the place to go on from, and how many changes are left, if it says so. */
+  | { readonly kind: 'last-seq'; readonly seq: Seq; readonly left: number | undefined }
   /** A heartbeat, or the newline that says "these are all for now". */
   | { readonly kind: 'beat' }
 
@@ -41,7 +41,7 @@ export function parseLine<Row>(
   const fields = parseObject(request, line)
   const row = isSeq(fields.seq) ? rowFrom({ ...fields, seq: fields.seq }, line.length) : undefined
   if (row) return { kind: 'row', row }
-  if (isSeq(fields.last_seq)) return { kind: 'last-seq', seq: fields.last_seq }
+  if (isSeq(fields.last_seq)) return { kind: 'last-seq', seq: fields.last_seq, left: countFrom(fields.pending) }
   throw garbled(request, line)
 }
 
@@ -55,6 +55,7 @@ function parseObject(request: string, line: string): Record<string, unknown> {
   throw garbled(request, line)
 }
 
+const countFrom = (value: unknown) => (typeof value === 'number' && value >= 0 ? value : undefined)
 const isSeq = (value: unknown): value is Seq => typeof value === 'string' || typeof value === 'number'
 
 const garbled = (request: string, line: string, cause?: unknown) =>

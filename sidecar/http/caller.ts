@@ -36,15 +36,17 @@ export function createCallers({ whoIs, clock }: CallersOptions): CallerOf {
 }
 
 /** On a server without admins ("admin party") CouchDB takes everybody for one, and so does this. */
-export const isAdmin = (caller: Caller | undefined): boolean => caller?.roles.includes('_admin') ?? false
+export const hasRole = (caller: Caller | undefined, roles: readonly string[]): boolean =>
+  caller?.roles.some((role) => roles.includes(role)) ?? false
+
+export const isAdmin = (caller: Caller | undefined): boolean => hasRole(caller, ['_admin'])
 
 /** For somebody who may not have what they ask for: who they are, where that is not known, or that it will not do. */
-export function refusalOf(caller: Caller | undefined): HttpError {
-  if (caller?.name) return new HttpError(403, 'forbidden', REASON)
-  return new HttpError(401, 'unauthorized', caller ? REASON : 'Name or password is incorrect.', { headers })
+export function refusalOf(caller: Caller | undefined, reason = 'You are not a server admin.'): HttpError {
+  if (caller?.name) return new HttpError(403, 'forbidden', reason)
+  return new HttpError(401, 'unauthorized', caller ? reason : 'Name or password is incorrect.', { headers })
 }
 
-const REASON = 'You are not a server admin.'
 const headers = { 'WWW-Authenticate': 'Basic realm="couchdb-sidecar"' }
 
 const hashOf = ({ authorization = '', cookie = '' }: Credentials): string =>

@@ -2,6 +2,14 @@ import { randomUUID } from 'node:crypto'
 import type { Events } from '../events/channels.ts'
 import { createOutlet, type Outlet } from './outlet.ts'
 
+/** Of readers over HTTP, as plain numbers. */
+export interface ReaderCounts {
+  /** There now. */
+  open: number
+  /** Cut off because they were slow. */
+  dropped: number
+}
+
 /** One channel, for all who read it over HTTP: one subscription, and one text for each message. */
 export interface ChannelFeed {
   /** @param lastId the `Last-Event-ID` of a reader that comes back */
@@ -19,13 +27,16 @@ export interface ChannelFeedOptions {
   readonly limit: number
   /** How long one that left more has to take the last words, milliseconds. */
   readonly patienceMs: number
+  /** Kept up to date. */
+  readonly counts: ReaderCounts
   /** The last reader has gone, and with it the subscription. */
   readonly onEmpty: () => void
 }
 
 const SLOW = { error: 'slow_reader', reason: 'This reader did not take its events in time; some of them are lost.' }
 
-export function createChannelFeed({ events, channel, limit, patienceMs, onEmpty }: ChannelFeedOptions): ChannelFeed {
+export function createChannelFeed(options: ChannelFeedOptions): ChannelFeed {
+  const { events, channel, limit, patienceMs, counts, onEmpty } = options
   const life = randomUUID()
   const readers = new Set<Outlet>()
   let count = 0
@@ -51,7 +62,9 @@ export function createChannelFeed({ events, channel, limit, patienceMs, onEmpty 
         limit,
         patienceMs,
         tooSlow: serverEvent('error', SLOW),
+        onSlow: () => (counts.dropped += 1),
         onClose() {
+          counts.open -= 1
           readers.delete(reader)
           if (readers.size > 0) return
           events.unsubscribe(ref)
@@ -59,6 +72,7 @@ export function createChannelFeed({ events, channel, limit, patienceMs, onEmpty 
         },
       })
       readers.add(reader)
+      counts.open += 1
       reader.write(': the events of this channel from now on\n\n')
       const missed = lastId === undefined ? 0 : missedSince(lastId)
       if (missed !== 0) reader.write(serverEvent('missed', { missed }))

@@ -1,13 +1,15 @@
 import { Hono, type MiddlewareHandler } from 'hono'
 import type { Clock } from '../core/clock.ts'
 import type { Events } from '../events/channels.ts'
-import { createChannelFeed, type ChannelFeed } from './channel-feed.ts'
+import { createChannelFeed, type ChannelFeed, type ReaderCounts } from './channel-feed.ts'
 import { methodNotAllowed } from './errors.ts'
 
 export interface EventsOptions {
   readonly events: Events
   readonly adminOnly: MiddlewareHandler
   readonly clock: Clock
+  /** Of the readers; kept up to date. */
+  readonly counts: ReaderCounts
   /** Ends all readers when it aborts. */
   readonly signal: AbortSignal
   /** Between two signs of life. Default 15 s. */
@@ -22,14 +24,16 @@ const headers = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no'
 
 /** `GET /_events/{channel}`, for server admins: what is published in a channel, as server-sent events. */
 export function eventFeeds(options: EventsOptions): Hono {
-  const { events, adminOnly, clock, signal, heartbeatMs = 15_000, limit = 1024 * 1024, patienceMs = 5000 } = options
+  const { events, adminOnly, clock, counts, signal } = options
+  const { heartbeatMs = 15_000, limit = 1024 * 1024, patienceMs = 5000 } = options
   const feeds = new Map<string, ChannelFeed>()
   let beating = false
 
   function feedOf(channel: string): ChannelFeed {
     const known = feeds.get(channel)
     if (known) return known
-    const feed = createChannelFeed({ events, channel, limit, patienceMs, onEmpty: () => feeds.delete(channel) })
+    const onEmpty = () => feeds.delete(channel)
+    const feed = createChannelFeed({ events, channel, limit, patienceMs, counts, onEmpty })
     feeds.set(channel, feed)
     if (!beating) void beat()
     return feed

@@ -5,6 +5,8 @@ export interface OutletOptions {
   readonly tooSlow: string
   /** How long it then has to take them before its connection is cut, milliseconds. */
   readonly patienceMs: number
+  /** Called before it is over, if its reader was too slow. */
+  readonly onSlow: () => void
   /** Called once, when it is over for whatever reason. */
   readonly onClose: () => void
 }
@@ -23,7 +25,7 @@ export interface Outlet {
 
 const encoder = new TextEncoder()
 
-export function createOutlet({ limit, tooSlow, patienceMs, onClose }: OutletOptions): Outlet {
+export function createOutlet({ limit, tooSlow, patienceMs, onSlow, onClose }: OutletOptions): Outlet {
   let stream!: ReadableStreamDefaultController<Uint8Array>
   let open = true
 
@@ -49,6 +51,7 @@ export function createOutlet({ limit, tooSlow, patienceMs, onClose }: OutletOpti
       const fits = stream.desiredSize! >= Math.min(bytes.byteLength, limit) // a long one where nothing else waits
       stream.enqueue(fits ? bytes : encoder.encode(tooSlow))
       if (fits) return
+      onSlow()
       close()
       setTimeout(() => stream.error(new Error('a slow reader is cut off')), patienceMs).unref() // nothing, if it was taken
     },

@@ -12,6 +12,9 @@ export type MailErrorCode =
   | 'mail_unanswered' // cut off or silent after the message was handed over: it may have it or not
   | 'mail_closed' // the mailer was closed meanwhile
 
+/** Why a mail was not sent: one of these, or the code of a `Reject`. */
+export type MailFailure = MailErrorCode | 'mail_refused' | 'bad_address' | 'bad_header' | 'bad_message'
+
 /** Worth another try. What is not is a `Reject`: `mail_refused`, `bad_address`, `bad_header`, `bad_message`. */
 export class MailError extends SidecarError {
   override readonly name = 'MailError'

@@ -9,6 +9,7 @@ import { ConfigError } from '../core/errors.ts'
 import type { Events } from '../events/channels.ts'
 import type { MailBinding, Message } from '../docstate/mail.ts'
 import { domainOf, parseSender, wireAddress } from './address.ts'
+import { countFailure, noMails, type MailCounts } from './counts.ts'
 import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
 import { checkMessage, messageIdOf } from './message.ts'
 import { createTransport, defaultTimes, type MailTimes } from './transport.ts'
@@ -24,6 +25,7 @@ export interface MailerOptions {
 }
 
 export interface Mailer extends MailBinding {
+  readonly counts: MailCounts
   /** Ends every connection. Messages under way fail; resolves when they have. */
   close(): Promise<void>
 }
@@ -35,6 +37,7 @@ export function createMailer({ smtpUrl, from, log, events, times }: MailerOption
   const domain = domainToASCII(domainOf(sender.address)) || 'localhost'
   const transport = createTransport(smtpUrl, { ...defaultTimes, ...times })
   const underWay = new Set<Promise<string>>()
+  const counts = noMails()
 
   async function deliver(message: Message, messageId: string, signal: AbortSignal): Promise<void> {
     const { to, subject, text, html } = message
@@ -54,6 +57,7 @@ export function createMailer({ smtpUrl, from, log, events, times }: MailerOption
     underWay.add(delivery)
     try {
       const answer = await delivery
+      counts.sent += 1
       events.channel('mail:sent')?.publish({ message_id: messageId, to })
       log.debug({ messageId, answer: withoutOthers(answer, '') }, 'mail accepted')
     } catch (thrown) {
@@ -77,6 +81,7 @@ export function createMailer({ smtpUrl, from, log, events, times }: MailerOption
   }
 
   return {
+    counts,
     forEntry({ key, done: before, signal }) {
       const done = [...before]
       let count = 0
@@ -87,8 +92,13 @@ export function createMailer({ smtpUrl, from, log, events, times }: MailerOption
         async send(message) {
           const messageId = messageIdOf(key, ++count, domain)
           if (done.includes(messageId)) return
-          checkMessage(message)
-          await deliver(message, messageId, signal)
+          try {
+            checkMessage(message)
+            await deliver(message, messageId, signal)
+          } catch (thrown) {
+            countFailure(counts, thrown)
+            throw thrown
+          }
           done.push(messageId)
         },
       }

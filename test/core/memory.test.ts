@@ -57,3 +57,13 @@ test('an abort ends the waiting', async () => {
   await expect(waiting).rejects.toThrow('gone')
   await expect(share.whenRoom(leaving.signal)).rejects.toThrow('gone')
 })
+
+test('what all hold together is known', () => {
+  const memory = createMemory(100)
+  const [first, second] = [memory.share(), memory.share()]
+  first.tryEnter(30)
+  second.tryEnter(500)
+  expect(memory).toMatchObject({ budget: 100, used: 530 })
+  second.leave(500)
+  expect(memory.used).toBe(30)
+})

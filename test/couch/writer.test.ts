@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createWriter } from '../../sidecar/couch/writer.ts'
+import { createWriter, noWrites } from '../../sidecar/couch/writer.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -106,4 +106,20 @@ test('a document with an attachment that is not there is refused alone; of the o
   if (good.status === 'rejected') expect(isCouchError(good.reason, 'garbled')).toBe(true)
   else expect(good.value).toMatchObject({ kind: 'stored' })
   expect(await db.find('good')).toBeDefined()
+})
+
+test('it counts requests, and what became of the documents in them', async () => {
+  const { db, proxy } = await setUp()
+  const counts = noWrites()
+  const behind = createTestCouch({ url: proxy.url }).db(db.name)
+  const writer = createWriter(behind, new AbortController().signal, undefined, counts)
+  await db.put({ _id: 'there' })
+  await Promise.all([writer.write({ _id: 'a' }), writer.write({ _id: 'b' }), writer.write({ _id: 'there' })])
+  expect(counts).toEqual({ ...noWrites(), requests: 1, stored: 2, conflict: 1 })
+  proxy.next(cutAfterUpstream, isBulk)
+  await writer.write({ _id: 'c' }).catch(() => undefined)
+  expect(counts).toMatchObject({ requests: 2, stored: 2, unknown: 1 })
+  proxy.plan((request) => (isBulk(request) ? refuse(413) : undefined))
+  await Promise.all([writer.write({ _id: 'd' }), writer.write({ _id: 'e' })])
+  expect(counts, 'both together, then each').toMatchObject({ requests: 5, refused: 2 })
 })

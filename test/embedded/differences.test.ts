@@ -134,6 +134,10 @@ test.each(['_up', '_node/_local/_versions'])('node endpoints: there is no /%s', 
   await expect(couch.request({ path })).rejects.toMatchObject({ code: 'not_found' })
 })
 
+test('metrics role: no user may have it', async () => {
+  await expect(clientOf({ password: 'secret', roles: ['_metrics'] })).rejects.toMatchObject({ code: 'forbidden' })
+})
+
 test('own user document: a user gives himself any role', async () => {
   const user = await clientOf({ password: 'secret' })
   const { userCtx } = await user.request<{ userCtx: { name: string } }>({ path: '_session' })

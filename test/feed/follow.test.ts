@@ -261,6 +261,16 @@ test('a slow consumer slows the server: rows are not read ahead', async () => {
   expect(read).toBe(1500)
 })
 
+test('with the end of each connection it says how many changes the server has left', async () => {
+  needs('feed parameters')
+  const { db, events, kinds, start } = await setUp({ rowsAConnection: 10 })
+  await write(db, 0, 35)
+  start()
+  await eventually(() => expect(kinds()).toContain('caught-up'))
+  const left = events.flatMap((event) => (event.kind === 'left' ? [event.changes] : []))
+  expect(left).toEqual([25, 15, 5])
+})
+
 test('an abort closes the request at once, and the follower ends', async () => {
   const { db, proxy, kinds, start, stop } = await setUp({ heartbeatMs: 60_000 })
   await write(db, 0, 3)

@@ -34,7 +34,7 @@ test('reads the lines that CouchDB writes', () => {
   const bare = JSON.stringify({ seq: '4-g1', id: 'a', changes: [{ rev: '2-y' }, { rev: '2-x' }] })
   expect(parse('r', bare)).toMatchObject({ row: { rev: '2-y', branched: true, doc: undefined } })
   expect(parse('r', '')).toEqual({ kind: 'beat' })
-  expect(parse('r', '{"last_seq":"9-g1","pending":0}')).toEqual({ kind: 'last-seq', seq: '9-g1' })
+  expect(parse('r', '{"last_seq":"9-g1","pending":0}')).toEqual({ kind: 'last-seq', seq: '9-g1', left: 0 })
 })
 
 test.each(['<html>', '{"error":"timeout"}', '[1]', 'null', '{"seq":"1", "id"', '42'])(

@@ -48,3 +48,16 @@ test('settling twice counts once', () => {
   settle1()
   expect(progress.mark).toBe('1')
 })
+
+test('what is open is counted, whatever is kept of the rest', () => {
+  const progress = new Progress()
+  const settle = [1, 2, 3].map((seq) => progress.begin(seqFrom(seq)))
+  progress.skip(seqFrom(4))
+  expect(progress.open).toBe(3)
+  settle[1]!()
+  settle[1]!()
+  expect(progress.open).toBe(2)
+  settle[0]!()
+  settle[2]!()
+  expect(progress.open).toBe(0)
+})

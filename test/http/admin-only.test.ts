@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { pino } from 'pino'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createSessions, type WhoIs } from '../../sidecar/couch/session.ts'
-import { adminOnly } from '../../sidecar/http/admin-only.ts'
+import { adminOnly, type AdminOnlyOptions } from '../../sidecar/http/admin-only.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { listen } from '../../sidecar/http/listen.ts'
 import { createTestCouch, couchUrl, uniqueName } from '../support/couchdb.ts'
@@ -13,7 +13,7 @@ const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:
 const clock = createManualClock()
 let asked: number
 
-function createApp(url = couchUrl()) {
+function createApp(url = couchUrl(), options: Partial<AdminOnlyOptions> = {}) {
   asked = 0
   const sessions = createSessions({ url })
   onTestFinished(() => sessions.close())
@@ -22,17 +22,17 @@ function createApp(url = couchUrl()) {
     return sessions.whoIs(...question)
   }
   const route = new Hono()
-  route.get('/secret', adminOnly({ whoIs, clock }), (c) => c.text('for admins'))
+  route.get('/secret', adminOnly({ whoIs, clock, ...options }), (c) => c.text('for admins'))
   return createHttp({ routes: [route], log: pino({ level: 'silent' }) })
 }
 
-async function createUser(): Promise<{ name: string; password: string }> {
+async function createUser(roles = ['editor']): Promise<{ name: string; password: string }> {
   const couch = createTestCouch()
   const users = couch.db('_users')
   await users.create()
   const name = uniqueName('user')
   const _id = `org.couchdb.user:${name}`
-  const rev = await users.put({ _id, name, password: 'pw', type: 'user', roles: ['editor'] })
+  const rev = await users.put({ _id, name, password: 'pw', type: 'user', roles })
   onTestFinished(() => users.remove(_id, rev))
   return { name, password: 'pw' }
 }
@@ -78,6 +78,21 @@ describe('what is for admins only', () => {
     const response = await app.request('/secret', { headers: { authorization: basic(name, password) } })
     expect(response.status).toBe(403)
     expect(await response.json()).toEqual({ error: 'forbidden', reason: 'You are not a server admin.' })
+  })
+
+  it('is given to whoever has one of the roles that it is for; the others are told which', async () => {
+    const allowed = createApp(couchUrl(), { roles: ['_admin', 'auditor'], reason: 'You are no auditor.' })
+    for (const [roles, status] of [
+      [['editor', 'auditor'], 200],
+      [['editor'], 403],
+    ] as const) {
+      const { name, password } = await createUser([...roles])
+      const response = await allowed.request('/secret', { headers: { authorization: basic(name, password) } })
+      expect(response.status).toBe(status)
+      if (status === 403) expect(await response.json()).toEqual({ error: 'forbidden', reason: 'You are no auditor.' })
+    }
+    expect((await allowed.request('/secret', { headers: admin })).status).toBe(200)
+    expect(await (await allowed.request('/secret')).json()).toMatchObject({ reason: 'You are no auditor.' })
   })
 
   it.each(['Basic', 'Basic ===', 'Bearer x.y.z', 'nonsense', 'Basic \u00ff'])(

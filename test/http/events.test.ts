@@ -20,12 +20,16 @@ const everybody: MiddlewareHandler = (_, next) => next()
 async function start(options: Partial<EventsOptions> = {}, ...others: Hono[]) {
   const events = createEvents({ log })
   const stopping = new AbortController()
-  const route = eventFeeds({ events, adminOnly: everybody, clock: systemClock, signal: stopping.signal, ...options })
+  const counts = { open: 0, dropped: 0 }
+  const route = eventFeeds({
+    ...{ events, adminOnly: everybody, clock: systemClock, counts, signal: stopping.signal },
+    ...options,
+  })
   const app = createHttp({ routes: [route, ...others], log })
   const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
   onTestFinished(() => http.close())
   onTestFinished(() => stopping.abort())
-  return { events, url: http.url, port: http.port, stop: () => stopping.abort() }
+  return { events, counts, url: http.url, port: http.port, stop: () => stopping.abort() }
 }
 
 /** A reader, and what has come so far. */
@@ -66,17 +70,19 @@ test('a channel may have any name', async () => {
 })
 
 test('all readers of a channel are one subscriber, which goes with the last of them', async () => {
-  const { events, url } = await start()
+  const { events, counts, url } = await start()
   const readers = await Promise.all([1, 2, 3].map(() => read(`${url}/_events/a`)))
   events.channel('a')?.publish('x')
   for (const reader of readers) await eventually(() => expect(reader.text).toContain('data: "x"'))
   expect(new Set(readers.map(({ text }) => lastId(text))).size).toBe(1)
+  expect(counts).toEqual({ open: 3, dropped: 0 })
   readers[0]!.leave()
   readers[1]!.leave()
   await new Promise((resolve) => setTimeout(resolve, 100))
   expect(events.channel('a')).toBeDefined()
   readers[2]!.leave()
   await eventually(() => expect(events.channel('a')).toBeUndefined())
+  expect(counts, 'who leaves was not dropped').toEqual({ open: 0, dropped: 0 })
 })
 
 test('a sign of life comes while nothing happens', async () => {
@@ -86,7 +92,7 @@ test('a sign of life comes while nothing happens', async () => {
 })
 
 test('a reader that does not take what comes is told so and cut off; the others miss nothing', async () => {
-  const { events, url, port } = await start({ limit: 512 * 1024 })
+  const { events, counts, url, port } = await start({ limit: 512 * 1024 })
   const slow = connect(port, '127.0.0.1')
   onTestFinished(() => void slow.destroy())
   await once(slow, 'connect')
@@ -107,6 +113,7 @@ test('a reader that does not take what comes is told so and cut off; the others 
   slow.resume()
   await eventually(() => expect(received).toMatch(/event: error\ndata: \{"error":"slow_reader".*\}\n\n/))
   await once(slow, 'close').catch(() => undefined)
+  expect(counts).toEqual({ open: 1, dropped: 1 })
   expect(received).not.toContain(`"count":${count}}`)
   expect(quick.ended).toBe(false)
 })

@@ -22,6 +22,7 @@ const lackingInEmbedded = {
   'guarded revisions': 'validate_doc_update sees the _revisions of a replicated document; not in pouchdb-server',
   'index lag': '_design/x/_info tells how far an index is behind; pouchdb-server has no such thing',
   'local without revision': 'a _local document is overwritten without its revision; pouchdb-server gives 409',
+  'metrics role': 'users may have the role _metrics; pouchdb-server refuses every role that begins with _',
   'node endpoints': '/_node/... and /_up exist; not in pouchdb-server',
   'own user document': 'nobody but an admin changes roles; in pouchdb-server users may change their own',
   'pbkdf2 other than sha1': 'pre-hashed users log in with any PRF; in pouchdb-server only with SHA-1',

@@ -26,7 +26,6 @@ export interface ResolveOptions {
   readonly log: Logger
   /** The end of all patience. */
   readonly signal: AbortSignal
-  readonly onResolved: () => void
 }
 
 /** `stuck`: not before a person has done something; says what. */
@@ -44,7 +43,7 @@ const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_requ
  * CouchDB shows, naming the others; then those go. Whoever finds only the first done sees the names, and does the second.
  */
 export function createResolve(options: ResolveOptions): Fly {
-  const { database, writer, table, due, life, clock, log, signal, onResolved } = options
+  const { database, writer, table, due, life, clock, log, signal } = options
   const leases = new BranchLeases(() => clock.ticks())
   const stuck = new Stuck(() => clock.ticks())
   const carrying = createExclusive() // bodies of attachments: of one document at a time
@@ -133,14 +132,16 @@ export function createResolve(options: ResolveOptions): Fly {
       if (!step) return 'settled'
       if (step.kind === 'stuck') {
         const { why, hint } = step
-        log[stuck.add(doc) ? 'error' : 'debug']({ doc: id, type: doc.type, why, hint }, 'a conflict cannot be resolved')
+        const isNews = stuck.add(doc)
+        if (isNews) life.counts.conflicts.stuck += 1
+        log[isNews ? 'error' : 'debug']({ doc: id, type: doc.type, why, hint }, 'a conflict cannot be resolved')
         return 'settled'
       }
       if (step.kind === 'again') due.add(id, clock.now() + AGAIN_MS)
       else {
         leases.forget(id)
         stuck.forget(id)
-        onResolved()
+        life.counts.conflicts.resolved += 1
         const branches = 1 + (doc._conflicts?.length ?? 0)
         life.channel('conflict:resolved')?.publish({ ...life.of(flight), state: String(doc.state), branches })
         log.info({ doc: id, type: doc.type }, 'conflict resolved')

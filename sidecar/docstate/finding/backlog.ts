@@ -46,6 +46,11 @@ export class Backlog {
     this.#options = options
   }
 
+  /** How many lanes have more work than room. */
+  get size(): number {
+    return this.#behind.size
+  }
+
   /** For the feed: waits a little for room in a full lane. True if there is; otherwise the list has the document. */
   async hold(lane: Lane, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options

@@ -6,6 +6,7 @@ import { CouchError } from '../../couch/errors.ts'
 import { patiently } from '../../couch/patiently.ts'
 import { changesOf, type Change } from '../../feed/change.ts'
 import { follow, type FeedEvent } from '../../feed/follow.ts'
+import { FeedLag } from '../../feed/lag.ts'
 import type { PlaceStore } from '../../feed/place-store.ts'
 import { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
@@ -37,24 +38,29 @@ const SAVE_EVERY_MS = 5000
 export class Watch {
   readonly #options: WatchOptions
   readonly #caughtUp: Promise<void>
+  readonly #lag: FeedLag
   #sayCaughtUp: () => void = () => undefined
   #progress = new Progress()
   #life: string | undefined
   #saved: unknown
   #following = false
-  #rewinds = 0
   #trouble: CouchError | undefined
 
   constructor(options: WatchOptions) {
     this.#options = options
+    this.#lag = new FeedLag(() => options.clock.ticks())
     this.#caughtUp = new Promise((resolve) => (this.#sayCaughtUp = resolve))
   }
 
   get following(): boolean {
     return this.#following
   }
-  get rewinds(): number {
-    return this.#rewinds
+  get lag(): FeedLag {
+    return this.#lag
+  }
+  /** Rows that were read and are not settled. */
+  get unsettled(): number {
+    return this.#progress.open
   }
   /** Why the feed cannot be read now. */
   get trouble(): CouchError | undefined {
@@ -104,16 +110,22 @@ export class Watch {
 
   async #take(event: FeedEvent<Change>, signal: AbortSignal): Promise<void> {
     const { log, life } = this.#options
-    const { database } = life
+    const { database, counts } = life
     switch (event.kind) {
       case 'rows':
         this.#life = event.life
+        counts.changes += event.rows.length
+        this.#lag.read(event.rows.length)
         return this.#options.arrivals.take(event.rows, this.#progress, signal)
       case 'caught-up':
+        this.#lag.caughtUp()
         return this.#sayCaughtUp()
+      case 'left':
+        return this.#lag.left(event.changes)
       case 'restarted':
         this.#progress = new Progress()
-        this.#rewinds += 1
+        this.#lag.lost()
+        counts.feed.rewound += 1
         life.channel('feed:restarted')?.publish({ database, why: event.why })
         log.warn({ why: event.why }, 'the feed begins again from its start')
         return event.why === 'database-recreated' ? this.#options.onRecreated(signal) : undefined
@@ -128,6 +140,8 @@ export class Watch {
         const news = this.#trouble?.code !== error.code
         this.#following = false
         this.#trouble = error
+        this.#lag.lost()
+        counts.feed.broken += 1
         const { code, message: reason } = error
         life.channel('feed:broken')?.publish({ database, code, reason, retry_in_ms: Math.round(retryInMs) })
         return log[news ? 'warn' : 'debug']({ code, reason, retryInMs }, 'the feed is broken')

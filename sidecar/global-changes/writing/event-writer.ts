@@ -37,6 +37,9 @@ export class EventWriter<T> {
   /** Of the documents that were written or read last. */
   readonly #revs = new Map<string, string>()
   #running: Promise<void> | undefined
+  /** Since when the first of those waits that are pending, and of those that are being written. By the clock's ticks. */
+  #pendingSince: number | undefined
+  #writingSince: number | undefined
   /** Changes when what is pending is forgotten. */
   #life = 0
 
@@ -48,15 +51,23 @@ export class EventWriter<T> {
     return this.#pending.size
   }
 
+  /** Since when the first that is not yet written has waited, by the clock's ticks; undefined if all are. */
+  get since(): number | undefined {
+    return this.#writingSince ?? this.#pendingSince
+  }
+
   add(ids: Iterable<string>): void {
     for (const id of ids) this.#pending.add(id)
-    if (this.#pending.size > 0) this.#running ??= this.#run().finally(() => (this.#running = undefined))
+    if (this.#pending.size === 0) return
+    this.#pendingSince ??= this.#options.clock.ticks()
+    this.#running ??= this.#run().finally(() => (this.#running = undefined))
   }
 
   /** Forgets what is pending. */
   clear(): void {
     this.#life += 1
     this.#pending.clear()
+    this.#pendingSince = this.#writingSince = undefined
   }
 
   /** Resolves when nothing is pending. */
@@ -70,17 +81,24 @@ export class EventWriter<T> {
     while (this.#pending.size > 0 && !signal.aborted) {
       const ids = [...this.#pending].slice(0, MAX_DOCS)
       for (const id of ids) this.#pending.delete(id)
+      this.#writingSince = this.#pendingSince
+      if (this.#pending.size === 0) this.#pendingSince = undefined
       const life = this.#life
       try {
         const prepared = await before(ids)
         await this.#write(ids)
         onWritten(ids, prepared)
+        this.#writingSince = undefined
         if (failures > 0) log.info('database events are written again')
         failures = 0
       } catch (thrown) {
         if (signal.aborted) return
         if (!(thrown instanceof CouchError)) throw thrown
-        if (life === this.#life) for (const id of ids) this.#pending.add(id)
+        if (life === this.#life) {
+          for (const id of ids) this.#pending.add(id)
+          this.#pendingSince = this.#writingSince
+        }
+        this.#writingSince = undefined
         failures += 1
         const waitMs = thrown.retry === 'soon' ? fullJitter(BACKOFF, failures, random) : SLOWLY_MS
         log[failures === 1 ? 'warn' : 'debug'](

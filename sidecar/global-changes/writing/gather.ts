@@ -37,6 +37,11 @@ export class Gather {
     return { events: this.#events.size, writes: this.#writes.size }
   }
 
+  /** When the first came to the window that it is in, by the clock's ticks; undefined if there is none. */
+  get since(): number | undefined {
+    return this.#writes.since ?? this.#events.since
+  }
+
   tell(event: DatabaseEvent, database: string): void {
     const { settings, share, hasEvents } = this.#options
     if (!settings().update_db || !hasEvents(database) || !share.buckets().has(bucketOf(database))) return

@@ -32,6 +32,8 @@ export interface GlobalChangesOptions {
 }
 
 export interface GlobalChangesCounts {
+  /** Whether events are gathered and written. */
+  readonly on: boolean
   /** Events that wait in the first window. */
   readonly pendingEvents: number
   /** Documents that wait in the second, or for a write that has failed. */
@@ -44,6 +46,10 @@ export interface GlobalChangesCounts {
   readonly conflicts: number
   /** Databases about which a sweep had something to tell. */
   readonly swept: number
+  /** For how long the first event has waited that is known and not yet written, milliseconds; 0 if all are. */
+  readonly lagMs: number
+  /** Since the last look at all databases began that came to its end, milliseconds. 0 while it is off. */
+  readonly sweptMsAgo: number
 }
 
 /** Writes down which databases were made, changed and deleted. */
@@ -71,6 +77,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   const switched = new Condition()
   let { settings } = options
   let swept = 0
+  let sweptAt = clock.ticks()
   /** Of the database of the events. */
   let life: string | undefined
 
@@ -104,6 +111,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   }
 
   async function sweep(signal: AbortSignal): Promise<void> {
+    const began = clock.ticks()
     await makeSure(signal)
     await ledger.own(share.buckets(), signal)
     const found = await lookAtAll(share.buckets(), signal)
@@ -112,6 +120,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     sources.found(found.databases)
     await within(clock, MOST_UNDER_WAY_MS, writer.settled(), signal)
     await ledger.save(signal)
+    sweptAt = began
   }
 
   /** That the database of the events is there, and is the one of which we know what is in it. */
@@ -176,11 +185,17 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
       gather.recheck()
       switched.changed()
     },
-    counts: () => ({
-      pendingEvents: gather.pending.events,
-      pendingWrites: gather.pending.writes + writer.pending,
-      ...writer.counts,
-      swept,
-    }),
+    counts() {
+      const now = clock.ticks()
+      return {
+        on: settings.update_db,
+        pendingEvents: gather.pending.events,
+        pendingWrites: gather.pending.writes + writer.pending,
+        ...writer.counts,
+        swept,
+        lagMs: now - (writer.since ?? gather.since ?? now),
+        sweptMsAgo: settings.update_db ? now - sweptAt : 0,
+      }
+    },
   }
 }

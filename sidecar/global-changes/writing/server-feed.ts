@@ -67,6 +67,7 @@ export async function followServer(options: FollowServerOptions, signal: AbortSi
         break
       case 'restarted':
       case 'caught-up':
+      case 'left':
     }
   }
 }

@@ -23,6 +23,11 @@ export class Window {
     return this.#members.size
   }
 
+  /** When its first member came, by the clock's ticks; undefined if it has none. */
+  get since(): number | undefined {
+    return this.#members.size > 0 ? this.#openedAt : undefined
+  }
+
   add(members: Iterable<string>): void {
     const wasEmpty = this.#members.size === 0
     for (const member of members) this.#members.add(member)

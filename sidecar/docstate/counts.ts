@@ -1,0 +1,61 @@
+import { Durations } from '../core/durations.ts'
+import { noWrites } from '../couch/writer.ts'
+import type { Stored } from './store.ts'
+import type { Outcome } from './types.ts'
+
+/** Of the documents of one type and state. */
+export class HandlerCounts {
+  /** On their way now: they wait, run, or are being saved. */
+  inFlight = 0
+  /** Handlers that run now. */
+  running = 0
+  /** Handlers that have ended. */
+  readonly runs: Record<Outcome['kind'], number> = {
+    ...{ next: 0, nothing: 0, failed: 0, rejected: 0, 'claim-lost': 0, stopped: 0 },
+  }
+  readonly took = new Durations()
+  readonly claims: Record<Stored['kind'], number> = { stored: 0, accepted: 0, lost: 0, refused: 0 }
+  /** Taken over from workers that gave no sign of life. */
+  inherited = 0
+  /** What was written of it: the outcome; that it is tried again; that it has failed for good; that a person decides. */
+  readonly written = { saved: 0, retry: 0, error: 0, parked: 0 }
+}
+
+interface Place {
+  readonly type: string
+  readonly state: string
+}
+
+/**
+ * What engines have done, as plain numbers, whether or not anybody asks. They only go up, but for those of what is
+ * under way, and outlive the engines that add to them: of databases that come and go there is one for all.
+ */
+export class Counts {
+  /** Rows of the feed. */
+  changes = 0
+  /** Times the feed could not be read, and times it began again from its start. */
+  readonly feed = { broken: 0, rewound: 0 }
+  /** Documents that were reached for, and another worker had won. */
+  inVain = 0
+  readonly conflicts = { resolved: 0, stuck: 0 }
+  readonly writes = noWrites()
+  readonly #handlers = new Map<string, Place & { readonly counts: HandlerCounts }>()
+  /** So that nothing is put together for each document. */
+  readonly #known = new WeakMap<Place, HandlerCounts>()
+
+  of(place: Place): HandlerCounts {
+    const known = this.#known.get(place)
+    if (known) return known
+    const { type, state } = place
+    const name = `${type}\0${state}`
+    const handler = this.#handlers.get(name) ?? { type, state, counts: new HandlerCounts() }
+    this.#handlers.set(name, handler)
+    this.#known.set(place, handler.counts)
+    return handler.counts
+  }
+
+  /** Of every type and state that was asked for. */
+  handlers(): Iterable<Place & { readonly counts: HandlerCounts }> {
+    return this.#handlers.values()
+  }
+}

@@ -1,0 +1,8 @@
+import { ofDatabases } from './groups/databases.ts'
+import { ofGlobalChanges } from './groups/global-changes.ts'
+import { ofHandlers } from './groups/handlers.ts'
+import { ofProcess } from './groups/process.ts'
+import { ofSidecar } from './groups/sidecar.ts'
+
+/** Every metric there is. docs/metrics.md is made of it. */
+export const GROUPS = [ofDatabases, ofHandlers, ofGlobalChanges, ofSidecar, ofProcess]

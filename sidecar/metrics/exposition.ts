@@ -1,0 +1,56 @@
+import { Registry, type Metric as Registered, type RegistryContentType } from 'prom-client'
+import { Durations } from '../core/durations.ts'
+import { GROUPS } from './catalogue.ts'
+import type { Metric, Sample } from './metric.ts'
+import type { Sources } from './sources.ts'
+
+export type Format = 'prometheus' | 'openmetrics'
+
+export interface Exposition {
+  readonly contentType: string
+  readonly text: string
+}
+
+/**
+ * All metrics as they are now. The registry lives no longer than that: whoever asks gets what is there in this moment,
+ * in the format of their own (prom-client renames the counters of a registry in the other), and nothing is kept.
+ */
+export async function expose(sources: Sources, format: Format): Promise<Exposition> {
+  const { PROMETHEUS_CONTENT_TYPE, OPENMETRICS_CONTENT_TYPE } = Registry
+  const contentType = format === 'openmetrics' ? OPENMETRICS_CONTENT_TYPE : PROMETHEUS_CONTENT_TYPE
+  const registry = new Registry<RegistryContentType>()
+  registry.setContentType(contentType)
+  for (const { prefix, metrics, read } of GROUPS) {
+    const readings = await read(sources)
+    for (const [name, metric] of Object.entries(metrics)) {
+      registry.registerMetric(registered(prefix + name, metric, readings[name]!))
+    }
+  }
+  return { contentType, text: await registry.metrics() }
+}
+
+/** prom-client's own metrics count for themselves. What is counted elsewhere can be all that a registry asks one for. */
+function registered(name: string, { type, meaning: help }: Metric, samples: readonly Sample[]): Registered {
+  const values = samples.flatMap(([value, labels]) =>
+    value instanceof Durations ? valuesOf(name, value, labels) : [{ value, labels }],
+  )
+  const metric = { name, help, type, aggregator: 'sum', values, get: () => Promise.resolve(metric) }
+  return metric as unknown as Registered
+}
+
+function valuesOf(name: string, durations: Durations, labels: Readonly<Record<string, string>>) {
+  const ranges = durations.upTo()
+  return [
+    ...ranges.map(({ ms, count }) => {
+      return { metricName: `${name}_bucket`, labels: { ...labels, le: floatFrom(ms / 1000) }, value: count }
+    }),
+    { metricName: `${name}_sum`, labels, value: durations.sumMs / 1000 },
+    { metricName: `${name}_count`, labels, value: ranges.at(-1)!.count },
+  ]
+}
+
+/** As OpenMetrics wants it, and alike in both formats, or the ranges would be others in each. */
+function floatFrom(seconds: number): string {
+  if (seconds === Infinity) return '+Inf'
+  return Number.isInteger(seconds) ? seconds.toFixed(1) : String(seconds)
+}

@@ -1,0 +1,22 @@
+import { GROUPS } from './catalogue.ts'
+import type { Group, Metric } from './metric.ts'
+
+const listed = (labels: Readonly<Record<string, string>>) =>
+  Object.entries(labels)
+    .map(([name, values]) => `\`${name}\`: ${values}`)
+    .join('; ')
+
+const rowOf = (prefix: string, [name, { type, unit, meaning, from, labels }]: [string, Metric]) =>
+  `| \`${prefix}${name}\` | ${type}, ${unit} | ${meaning} | ${listed(labels)} | ${from} |`
+
+const tableOf = ({ title, prefix, labels, metrics }: Group) =>
+  [
+    `## ${title}\n`,
+    ...(Object.keys(labels).length > 0 ? [`All have labels ${listed(labels)}.\n`] : []),
+    '| metric | type, unit | tells | labels | kept in |',
+    '| --- | --- | --- | --- | --- |',
+    ...Object.entries(metrics).map((entry) => rowOf(prefix, entry)),
+  ].join('\n')
+
+/** Every metric as Markdown, a table for each group. */
+export const renderMetrics = (): string => GROUPS.map(tableOf).join('\n\n')

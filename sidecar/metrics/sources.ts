@@ -1,0 +1,22 @@
+import type { Memory } from '../core/memory.ts'
+import type { Counts } from '../docstate/counts.ts'
+import type { Engine } from '../docstate/engine.ts'
+import type { GlobalChangesCounts } from '../global-changes/writing/global-changes.ts'
+import type { ReaderCounts } from '../http/channel-feed.ts'
+import type { MailCounts } from '../mail/counts.ts'
+
+/** Where the numbers are: kept by the parts, read when somebody asks for metrics. */
+export interface Sources {
+  /** Of this program. */
+  readonly version: string
+  /** Of the databases that are served now. */
+  readonly engines: ReadonlyMap<string, Engine>
+  /** What engines have counted, by the name or glob that their databases are served by. */
+  readonly tallies: ReadonlyMap<string, Counts>
+  readonly memory: Memory
+  readonly mails: MailCounts
+  readonly readers: ReaderCounts
+  /** How many sidecars are known; undefined as long as nobody knows. */
+  readonly workers: () => number | undefined
+  readonly globalChanges: () => GlobalChangesCounts
+}

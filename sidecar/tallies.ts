@@ -1,0 +1,18 @@
+import { Counts } from './docstate/counts.ts'
+import { patternOf } from './roster.ts'
+
+/**
+ * What is counted in databases, by the names and globs of the settings: few numbers, however many databases match a
+ * glob, and none is lost with a database that goes.
+ */
+export interface Tallies {
+  /** For a database that one of them stands for. */
+  readonly of: (database: string) => Counts
+  /** By name or glob. */
+  readonly all: ReadonlyMap<string, Counts>
+}
+
+export function createTallies(patterns: readonly string[]): Tallies {
+  const all = new Map(patterns.map((pattern) => [pattern, new Counts()]))
+  return { all, of: (database) => all.get(patternOf(database, patterns))! }
+}

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { FeedLag } from '../../sidecar/feed/lag.ts'
+
+function create() {
+  let now = 1000
+  const lag = new FeedLag(() => now)
+  return { lag, wait: (ms: number) => void (now += ms), state: () => ({ changes: lag.changes, ms: lag.ms }) }
+}
+
+test('at first nobody knows how far it is, until a quiet moment', () => {
+  const { lag, wait, state } = create()
+  wait(40)
+  expect(state()).toEqual({ changes: 0, ms: 40 })
+  lag.read(10)
+  expect(state(), 'rows alone say nothing').toEqual({ changes: 0, ms: 40 })
+  lag.caughtUp()
+  wait(40)
+  expect(state()).toEqual({ changes: 0, ms: 0 })
+})
+
+test('what the server says is left goes down with the rows that come, and with the last of them it is at the end', () => {
+  const { lag, wait, state } = create()
+  lag.caughtUp()
+  lag.left(1500)
+  wait(5)
+  lag.read(1000)
+  expect(state()).toEqual({ changes: 500, ms: 5 })
+  lag.left(700) // more was written meanwhile
+  wait(5)
+  expect(state()).toEqual({ changes: 700, ms: 10 })
+  lag.read(700)
+  expect(state()).toEqual({ changes: 0, ms: 0 })
+})
+
+test('a server that says that nothing is left is believed', () => {
+  const { lag, state } = create()
+  lag.left(3)
+  lag.left(0)
+  expect(state()).toEqual({ changes: 0, ms: 0 })
+})
+
+test('rows that come one by one at the end are no lag', () => {
+  const { lag, wait, state } = create()
+  lag.caughtUp()
+  for (let row = 0; row < 5; row++) {
+    wait(100)
+    lag.read(1)
+  }
+  expect(state()).toEqual({ changes: 0, ms: 0 })
+})
+
+test('a broken feed is behind from the moment on in which it broke, however often it breaks', () => {
+  const { lag, wait, state } = create()
+  lag.left(9)
+  wait(5)
+  lag.lost()
+  wait(5)
+  lag.lost()
+  expect(state()).toEqual({ changes: 0, ms: 10 })
+  lag.caughtUp()
+  wait(5)
+  lag.lost()
+  wait(2)
+  expect(state().ms).toBe(2)
+})

@@ -1,0 +1,65 @@
+/** How far database events are behind, as it is told to whoever asks. */
+import { expect, test } from 'vitest'
+import { couchUrl, freshDb } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { settings, startGlobalChanges } from './rig.ts'
+
+test('an event that waits in a window is a lag, which ends when it is written', async () => {
+  const { changes, swept } = startGlobalChanges()
+  await swept()
+  const slow = { ...settings, max_event_delay: 60_000 }
+  changes.change(slow)
+  const db = await freshDb('orders')
+  await db.put({ _id: 'a' })
+  await eventually(() => expect(changes.counts().pendingEvents).toBeGreaterThan(0), { within: 20_000 })
+  const { lagMs } = changes.counts()
+  expect(lagMs).toBeGreaterThanOrEqual(0)
+  await eventually(() => expect(changes.counts().lagMs).toBeGreaterThan(lagMs))
+  changes.change({ ...slow, max_event_delay: 0, max_write_delay: 60_000 })
+  await eventually(() => expect(changes.counts()).toMatchObject({ pendingEvents: 0 }))
+  expect(changes.counts().pendingWrites, 'from one window to the next').toBeGreaterThan(0)
+  changes.change(settings)
+  await eventually(() => expect(changes.counts()).toMatchObject({ pendingEvents: 0, pendingWrites: 0, lagMs: 0 }))
+})
+
+test('a write that fails is a lag from its first try on', async () => {
+  const proxy = await startFaultyProxy()
+  const { changes, name, seen, swept } = startGlobalChanges({ by: proxy.url })
+  await swept()
+  const isWrite = ({ path }: SeenRequest) => path === `/${name}/_bulk_docs`
+  proxy.plan((request) => (isWrite(request) ? refuse(500) : undefined))
+  const db = await freshDb('orders')
+  await db.put({ _id: 'a' })
+  const tries = () => proxy.requests.filter(isWrite).length
+  const before = tries()
+  await eventually(() => expect(tries()).toBeGreaterThan(before + 1), { within: 20_000 })
+  const { lagMs } = changes.counts()
+  await eventually(() => expect(tries()).toBeGreaterThan(before + 3), { within: 20_000 })
+  expect(changes.counts().lagMs).toBeGreaterThan(lagMs)
+  proxy.plan(() => undefined)
+  await seen(db.name, ['created', 'updated'])
+  await eventually(() => expect(changes.counts().lagMs).toBe(0))
+})
+
+test('the age of a sweep is that of the last one that came to its end; switched off there is none', async () => {
+  const proxy = await startFaultyProxy()
+  const { changes, swept } = startGlobalChanges({
+    ...{ url: couchUrl(), by: proxy.url, settings: { ...settings, sweep_interval: 100 } },
+  })
+  await swept()
+  const age = () => changes.counts().sweptMsAgo
+  const isList = ({ path }: SeenRequest) => path === '/_all_dbs'
+  proxy.plan((request) => (isList(request) ? refuse(500) : undefined))
+  const asked = proxy.requests.filter(isList).length
+  const failed = () => proxy.requests.filter(isList).length - asked
+  await eventually(() => expect(failed()).toBeGreaterThan(2), { within: 20_000 })
+  const [before, young] = [failed(), age()]
+  await eventually(() => expect(failed()).toBeGreaterThan(before + 2), { within: 20_000 })
+  const old = age()
+  expect(old).toBeGreaterThan(young)
+  proxy.plan(() => undefined)
+  await eventually(() => expect(age()).toBeLessThan(old), { within: 20_000 })
+  changes.change({ ...settings, update_db: false })
+  expect(changes.counts()).toMatchObject({ on: false, sweptMsAgo: 0 })
+})

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { noMails } from '../../sidecar/mail/counts.ts'
+import { startFaultySmtp } from './faulty-smtp.ts'
+import { createTestMailer, failure, message } from './test-mailer.ts'
+
+test('mails that were taken are counted, and tries that failed by their code', async () => {
+  const smtp = await startFaultySmtp()
+  const mailer = createTestMailer(smtp.url)
+  const { failed } = noMails()
+  const entry = mailer.entry()
+  await entry.send(message)
+  await entry.send(message)
+  await mailer.entry({ done: entry.done }).send(message)
+  expect(mailer.counts, 'the third was there already').toEqual({ sent: 2, failed })
+
+  smtp.become({ rcpt: { code: 450, text: 'later' } })
+  await failure(mailer.entry().send(message))
+  await failure(mailer.entry().send(message))
+  smtp.become({ rcpt: { code: 550, text: 'never' } })
+  await failure(mailer.entry().send(message))
+  await failure(mailer.entry().send({ ...message, to: 'nobody' }))
+  expect(mailer.counts).toEqual({ sent: 2, failed: { ...failed, mail_deferred: 2, mail_refused: 1, bad_address: 1 } })
+})
+
+test('a try that was ended from outside says nothing of the mail', async () => {
+  const smtp = await startFaultySmtp()
+  const mailer = createTestMailer(smtp.url)
+  const stopped = AbortSignal.abort(new Error('the handler has to end'))
+  await failure(mailer.entry({ signal: stopped }).send(message))
+  expect(mailer.counts).toEqual(noMails())
+})

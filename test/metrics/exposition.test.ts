@@ -1,0 +1,201 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it, test } from 'vitest'
+import { Counts } from '../../sidecar/docstate/counts.ts'
+import { GROUPS } from '../../sidecar/metrics/catalogue.ts'
+import { expose, type Format } from '../../sidecar/metrics/exposition.ts'
+import { parseExposition, valueOf } from './parse-exposition.ts'
+import { engineSaying, sourcesOf } from './sources.ts'
+
+const FORMATS = ['prometheus', 'openmetrics'] as const
+const catalogue = GROUPS.flatMap(({ prefix, labels, metrics }) =>
+  Object.entries(metrics).map(([name, metric]) => ({
+    ...metric,
+    name: prefix + name,
+    labels: Object.keys({ ...labels, ...metric.labels }).sort(),
+  })),
+)
+const families = async (sources = sourcesOf(), format: Format = 'prometheus') =>
+  parseExposition((await expose(sources, format)).text, format)
+
+/** Something of everything, so that there is no metric without a sample. */
+function busy() {
+  const counts = new Counts()
+  counts.of({ type: 'order', state: 'paid' }).took.add(3)
+  return sourcesOf({ tallies: new Map([['control', counts]]) })
+}
+
+test.each(FORMATS)('every metric of the catalogue is served, and no other, as it is described: %s', async (format) => {
+  const served = await families(busy(), format)
+  expect([...served.keys()].sort()).toEqual(catalogue.map(({ name }) => name).sort())
+  for (const { name, type, meaning, labels } of catalogue) {
+    const { samples, ...family } = served.get(name)!
+    expect(family, name).toEqual({ type, help: meaning })
+    for (const { labels: told } of samples) {
+      expect(
+        Object.keys(told)
+          .filter((label) => label !== 'le' || type !== 'histogram')
+          .sort(),
+        name,
+      ).toEqual(labels)
+    }
+    if (!/_fds$/.test(name)) expect(samples.length, name).toBeGreaterThan(0)
+  }
+})
+
+test('a group reads what it describes, and nothing else', async () => {
+  for (const { metrics, read } of GROUPS) {
+    expect(Object.keys(await read(busy())).sort()).toEqual(Object.keys(metrics).sort())
+  }
+})
+
+describe('the catalogue', () => {
+  it('names the unit of what is measured, as Prometheus would', () => {
+    for (const { name, type, unit } of catalogue) {
+      const measured = unit === 'seconds' || unit === 'bytes'
+      if (measured) expect(name).toMatch(new RegExp(`_${unit}(_total)?$`))
+      else expect(name).not.toMatch(/_(seconds|bytes)(_total)?$/)
+      expect(name.endsWith('_total'), name).toBe(type === 'counter')
+    }
+  })
+
+  it('says where each number is kept', () => {
+    for (const { name, from } of catalogue) {
+      if (name.startsWith('couchdb_sidecar_')) {
+        expect(existsSync(new URL(`../../sidecar/${from}`, import.meta.url)), `${name}: ${from}`).toBe(true)
+      }
+    }
+  })
+
+  it('has no label that grows with the documents', () => {
+    for (const { name, labels } of catalogue) {
+      expect(
+        labels.every((label) => !['id', 'doc', 'document', 'worker', 'to', 'rev', 'key'].includes(label)),
+        name,
+      ).toBe(true)
+    }
+  })
+})
+
+test('there are as many series as docs/metrics.md says', async () => {
+  const page = await readFile(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
+  const said = /(\d+) series for each name or glob, (\d+) for each handler in it, and (\d+)/
+    .exec(page)!
+    .slice(1)
+    .map(Number)
+  const count = async (patterns: number, handlers: number) => {
+    const tallies = new Map(Array.from({ length: patterns }, (_, n) => [`db${n}`, new Counts()]))
+    for (const counts of tallies.values())
+      for (let n = 0; n < handlers; n++) counts.of({ type: 'order', state: `state ${n}` })
+    const served = await families(sourcesOf({ tallies }))
+    return [...served.values()].reduce((sum, { samples }) => sum + samples.length, 0)
+  }
+  if (process.platform !== 'linux') said[2]! -= 2 // files
+  const none = await count(0, 0)
+  const one = await count(1, 0)
+  expect([one - none, (await count(1, 1)) - one, none]).toEqual(said)
+})
+
+test('values change as things happen, in both formats alike, whoever has asked before', async () => {
+  const counts = new Counts()
+  const sources = sourcesOf({ tallies: new Map([['control', counts]]) })
+  const handler = counts.of({ type: 'order', state: 'paid' })
+  for (const [runs, format] of [
+    [1, 'prometheus'],
+    [2, 'openmetrics'],
+    [3, 'prometheus'],
+    [4, 'openmetrics'],
+  ] as const) {
+    handler.runs.next += 1
+    handler.took.add(runs * 20)
+    const served = await families(sources, format)
+    const labels = { database: 'control', type: 'order', state: 'paid' }
+    expect(valueOf(served, 'couchdb_sidecar_handler_runs_total', { ...labels, outcome: 'next' })).toBe(runs)
+    expect(valueOf(served, 'couchdb_sidecar_handler_duration_seconds_count', labels)).toBe(runs)
+    expect(valueOf(served, 'couchdb_sidecar_handler_duration_seconds_bucket', { ...labels, le: '0.025' })).toBe(1)
+  }
+  const served = await families(sources)
+  expect(valueOf(served, 'couchdb_sidecar_handler_duration_seconds_sum')).toBeCloseTo(0.02 + 0.04 + 0.06 + 0.08)
+})
+
+test('several who ask at once get the same', async () => {
+  const sources = busy()
+  const own = async (format: Format) =>
+    [...(await families(sources, format))].filter(([name]) => name.startsWith('couchdb_sidecar_'))
+  const [first, ...others] = await Promise.all([...FORMATS, ...FORMATS].map(own))
+  for (const other of others) expect(other).toEqual(first)
+})
+
+test('of the databases of one name or glob counts are added, and of how long they are behind it is the longest', async () => {
+  const [control, users] = [new Counts(), new Counts()]
+  const engines = new Map([
+    ['control', engineSaying(control, {}, { behindMs: 100 })],
+    ['userdb-1', engineSaying(users, { inFlight: 2 }, { unread: 5, unsettled: 1, behindMs: 2500, slowHandlers: 1 })],
+    ['userdb-2', engineSaying(users, { inFlight: 3, following: false }, { unread: 6, unsettled: 2, behindMs: 500 })],
+  ])
+  const tallies = new Map([
+    ['control', control],
+    ['userdb-*', users],
+    ['userdb-of "a\\b"', new Counts()],
+  ])
+  const served = await families(sourcesOf({ engines, tallies }))
+  const of = (database: string) => (name: string) => valueOf(served, `couchdb_sidecar_${name}`, { database })
+  const gauges = [
+    ...['databases', 'databases_following', 'documents_in_flight', 'feed_pending_changes', 'feed_unsettled_changes'],
+    ...['feed_behind_seconds', 'handlers_behind'],
+  ]
+  expect(gauges.map(of('userdb-*'))).toEqual([2, 1, 5, 11, 3, 2.5, 1])
+  expect(gauges.map(of('control'))).toEqual([1, 1, 0, 0, 0, 0.1, 0])
+  expect(gauges.map(of('userdb-of "a\\b"')), 'nothing is there yet').toEqual([0, 0, 0, 0, 0, 0, 0])
+})
+
+test('what the parts keep is told under the name that is written beside it', async () => {
+  const memory = sourcesOf().memory
+  memory.share().tryEnter(400)
+  const mails = { ...sourcesOf().mails, sent: 7 }
+  mails.failed.mail_login = 2
+  const served = await families(
+    sourcesOf({
+      ...{ memory, mails, readers: { open: 4, dropped: 3 }, workers: () => 2 },
+      globalChanges: () => ({
+        ...{ on: false, written: 1, pendingWrites: 2, pendingEvents: 3, conflicts: 4, requests: 5, swept: 6 },
+        ...{ lagMs: 7000, sweptMsAgo: 8000 },
+      }),
+    }),
+  )
+  const own = (name: string, labels = {}) => valueOf(served, `couchdb_sidecar_${name}`, labels)
+  expect(own('build_info', { version: '1.2.3', node: process.versions.node })).toBe(1)
+  expect([own('memory_used_bytes'), own('memory_limit_bytes')]).toEqual([400, 1000])
+  expect([own('mails_sent_total'), own('mails_failed_total', { code: 'mail_login' })]).toEqual([7, 2])
+  expect([own('event_readers'), own('event_readers_dropped_total'), own('workers')]).toEqual([4, 3, 2])
+  const changes = [
+    ...['on', 'db_writes_total', 'server_pending_updates', 'listener_pending_updates', 'event_doc_conflict_total'],
+    ...['rpcs_total', 'sweep_found_total', 'lag_seconds', 'sweep_age_seconds'],
+  ]
+  expect(changes.map((name) => own(`global_changes_${name}`))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8])
+})
+
+test('nobody is told how many workers there are as long as nobody knows', async () => {
+  const served = await families(sourcesOf({ workers: () => undefined }))
+  expect(served.get('couchdb_sidecar_workers')!.samples).toEqual([])
+})
+
+test('the process is told by the names that others give it, with numbers that can be', async () => {
+  const began = Date.now() / 1000 - process.uptime()
+  const first = await families()
+  expect(valueOf(first, 'process_start_time_seconds')).toBeCloseTo(began, -1)
+  expect(valueOf(first, 'process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
+  expect(valueOf(first, 'process_cpu_seconds_total')).toBeCloseTo(
+    valueOf(first, 'process_cpu_user_seconds_total') + valueOf(first, 'process_cpu_system_seconds_total'),
+  )
+  const before = process.cpuUsage()
+  while (process.cpuUsage(before).user < 30_000);
+  const second = await families()
+  for (const name of ['process_cpu_seconds_total', 'nodejs_eventloop_active_seconds_total']) {
+    expect(valueOf(second, name) - valueOf(first, name), name).toBeGreaterThan(0.02)
+  }
+  if (process.platform === 'linux') {
+    expect(valueOf(first, 'process_open_fds')).toBeGreaterThan(2)
+    expect(valueOf(first, 'process_max_fds')).toBeGreaterThan(valueOf(first, 'process_open_fds'))
+  }
+})

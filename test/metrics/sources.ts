@@ -1,0 +1,37 @@
+import { createMemory } from '../../sidecar/core/memory.ts'
+import { Counts } from '../../sidecar/docstate/counts.ts'
+import type { Engine, EngineHealth, EngineLag } from '../../sidecar/docstate/engine.ts'
+import type { GlobalChangesCounts } from '../../sidecar/global-changes/writing/global-changes.ts'
+import { noMails } from '../../sidecar/mail/counts.ts'
+import type { Sources } from '../../sidecar/metrics/sources.ts'
+
+const nothing: GlobalChangesCounts = {
+  ...{ on: true, pendingEvents: 0, pendingWrites: 0, written: 0, requests: 0, conflicts: 0 },
+  ...{ swept: 0, lagMs: 0, sweptMsAgo: 0 },
+}
+
+/** Numbers as the parts keep them: of a sidecar that has not done anything, unless told. */
+export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
+  version: '1.2.3',
+  engines: new Map(),
+  tallies: new Map([['control', new Counts()]]),
+  memory: createMemory(1000),
+  mails: noMails(),
+  readers: { open: 0, dropped: 0 },
+  workers: () => 1,
+  globalChanges: () => nothing,
+  ...options,
+})
+
+/** What an engine tells of itself, without one. */
+export function engineSaying(counts: Counts, health: Partial<EngineHealth>, lag: Partial<EngineLag> = {}): Engine {
+  return {
+    counts,
+    health: () => ({
+      ...{ database: 'any', following: true, inFlight: 0, rewinds: 0, inVain: 0, conflicts: 0, trouble: undefined },
+      ...health,
+    }),
+    lag: () => ({ unread: 0, unsettled: 0, behindMs: 0, slowHandlers: 0, ...lag }),
+    run: () => Promise.resolve(),
+  }
+}
