@@ -87,12 +87,14 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
     const engines = new Map<string, Engine>()
     const registry = acquire(createRegistry({ database: couch.db(controlDb), events, clock, random, log }))
+    const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
     const memory = createMemory(config.memoryBytes)
     const tallies = createTallies([controlDb, ...databases])
     const readers = { open: 0, dropped: 0 }
     const sources = {
       ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers },
       workers: () => registry.members(ROLE)?.members.length,
+      dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
     }
 
@@ -102,7 +104,6 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const sessions = acquire(createSessions({ url }))
     const { whoIs } = sessions
     const admin = adminOnly({ whoIs, clock })
-    const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
     const routes = [
       up({ health: () => healthOf(engines) }),
       workers({

@@ -1,6 +1,7 @@
 import type { Memory } from '../core/memory.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
+import type { DbUpdatesCounts } from '../global-changes/reading/db-updates.ts'
 import type { GlobalChangesCounts } from '../global-changes/writing/global-changes.ts'
 import type { ReaderCounts } from '../http/channel-feed.ts'
 import type { MailCounts } from '../mail/counts.ts'
@@ -19,4 +20,5 @@ export interface Sources {
   /** How many sidecars are known; undefined as long as nobody knows. */
   readonly workers: () => number | undefined
   readonly globalChanges: () => GlobalChangesCounts
+  readonly dbUpdates: () => DbUpdatesCounts
 }

@@ -20,6 +20,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   readers: { open: 0, dropped: 0 },
   workers: () => 1,
   globalChanges: () => nothing,
+  dbUpdates: () => ({ readers: 0, rows: 0, pages: 0, slow: 0 }),
   ...options,
 })
 
