@@ -1,7 +1,7 @@
 /** Every database's changes in one feed, and settings that change while the sidecar runs. */
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
-import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startRegistration } from './registration.ts'
 
@@ -23,6 +23,34 @@ test('what happens to databases is written down, the sidecar’s own too', async
   await told(`updated:${db.name}`)
   await control.admin.put({ _id: 'a', type: 'note' })
   await told(`updated:${control.name}`)
+})
+
+test('the feed of all databases, the channels and the metrics tell of it', async () => {
+  const { sidecar, told } = await start()
+  const { username, password } = new URL(couchUrl())
+  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  const leaving = new AbortController()
+  onTestFinished(() => leaving.abort())
+  const read = async (path: string) => {
+    const { body } = await fetch(`${sidecar.url}${path}`, { headers, signal: leaving.signal })
+    const reader = { text: '' }
+    const follow = async () => {
+      for await (const chunk of body as AsyncIterable<Uint8Array>) reader.text += Buffer.from(chunk).toString()
+    }
+    follow().catch(() => undefined)
+    return reader
+  }
+  const feed = await read('/_db_updates?feed=continuous&since=now')
+  const channel = await read('/_events/database:created')
+  const db = await freshDb('orders')
+  await told(`created:${db.name}`)
+  const event = `"database":"${db.name}","account":"_admin"`
+  await eventually(() => expect(feed.text).toContain(`{"db_name":"${db.name}","type":"created","seq":`), { within })
+  await eventually(() => expect(channel.text).toContain(event), { within })
+  const metrics = await (await fetch(`${sidecar.url}/metrics`, { headers })).text()
+  expect(metrics).toMatch(/^couchdb_sidecar_db_updates_readers 1$/m)
+  expect(metrics).toMatch(/^couchdb_sidecar_global_changes_db_writes_total [1-9]/m)
+  expect((await fetch(`${sidecar.url}/_db_updates`)).status).toBe(401)
 })
 
 test(
