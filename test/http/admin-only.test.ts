@@ -68,7 +68,7 @@ describe('what is for admins only', () => {
   })
 
   it('is refused to a wrong password', async () => {
-    const response = await app.request('/secret', { headers: { authorization: basic('admin', 'wrong') } })
+    const response = await app.request('/secret', { headers: { authorization: basic(uniqueName('nobody'), 'wrong') } })
     expect(response.status).toBe(401)
     expect(await response.json()).toEqual({ error: 'unauthorized', reason: 'Name or password is incorrect.' })
   })

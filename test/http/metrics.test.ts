@@ -57,7 +57,7 @@ test('others are refused in CouchDB’s words, and nothing is read for them', as
   expect(await anonymous.json()).toEqual({ error: 'unauthorized', reason })
   const user = await app.request('/metrics', { headers: await userWith('editor', 'metrics') })
   expect([user.status, await user.json()]).toEqual([403, { error: 'forbidden', reason }])
-  const wrong = await app.request('/metrics', { headers: { authorization: basic('admin', 'wrong') } })
+  const wrong = await app.request('/metrics', { headers: { authorization: basic(uniqueName('nobody'), 'wrong') } })
   expect(wrong.status).toBe(401)
   expect(asked).toEqual([])
 })
