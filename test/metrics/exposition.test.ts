@@ -175,6 +175,33 @@ test('what the parts keep is told under the name that is written beside it', asy
   expect(changes.map((name) => own(`global_changes_${name}`))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8])
 })
 
+test('what engines have counted is told under the name that is written beside it', async () => {
+  const counts = new Counts()
+  Object.assign(counts, { changes: 1, inVain: 4 })
+  Object.assign(counts.feed, { broken: 2, rewound: 3 })
+  Object.assign(counts.conflicts, { resolved: 5, stuck: 6 })
+  Object.assign(counts.writes, { requests: 7, stored: 8, accepted: 9, conflict: 10, refused: 11, unknown: 12 })
+  const handler = counts.of({ type: 'order', state: 'paid' })
+  Object.assign(handler, { inFlight: 9, running: 2, inherited: 3 })
+  Object.assign(handler.claims, { stored: 1, lost: 2, accepted: 3, refused: 4 })
+  Object.assign(handler.written, { saved: 1, retry: 2, error: 3, parked: 4 })
+  const served = await families(sourcesOf({ tallies: new Map([['control', counts]]) }))
+  const own = (name: string) => valueOf(served, `couchdb_sidecar_${name}`, { database: 'control' })
+  const by = (name: string, label: string, values: string[]) =>
+    values.map((value) => valueOf(served, `couchdb_sidecar_${name}`, { database: 'control', [label]: value }))
+
+  const numbers = [
+    ...['feed_changes_total', 'feed_failures_total', 'feed_restarts_total', 'documents_in_vain_total'],
+    ...['conflicts_resolved_total', 'conflicts_stuck_total', 'write_requests_total'],
+  ]
+  expect(numbers.map(own)).toEqual([1, 2, 3, 4, 5, 6, 7])
+  const outcomes = ['stored', 'accepted', 'conflict', 'refused', 'unknown']
+  expect(by('write_documents_total', 'outcome', outcomes)).toEqual([8, 9, 10, 11, 12])
+  expect(['handler_waiting', 'handler_running', 'claims_inherited_total'].map(own)).toEqual([7, 2, 3])
+  expect(by('claims_total', 'outcome', ['won', 'lost', 'unproven', 'refused'])).toEqual([1, 2, 3, 4])
+  expect(by('handler_written_total', 'as', ['saved', 'retry', 'error', 'parked'])).toEqual([1, 2, 3, 4])
+})
+
 test('nobody is told how many workers there are as long as nobody knows', async () => {
   const served = await families(sourcesOf({ workers: () => undefined }))
   expect(served.get('couchdb_sidecar_workers')!.samples).toEqual([])
