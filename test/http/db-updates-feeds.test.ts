@@ -170,6 +170,21 @@ test('nothing stays of a client that leaves, whatever it was waiting for', async
   await eventually(() => expect([gone, feed.counts().readers]).toEqual([true, 0]))
 })
 
+test('nor of one that leaves without having taken what came', async () => {
+  const { db, feed, port } = await start()
+  const client = connect(port, '127.0.0.1')
+  onTestFinished(() => void client.destroy())
+  await once(client, 'connect')
+  client
+    .pause()
+    .write(`GET /_db_updates?feed=continuous HTTP/1.1\r\nHost: x\r\nAuthorization: ${admin.authorization}\r\n\r\n`)
+  await eventually(() => expect(feed.counts().readers).toBe(1))
+  const long = (prefix: string) => Array.from({ length: 1100 }, (_, i) => `updated:${prefix}${String(i).repeat(2000)}`)
+  for (let round = 0; feed.counts().slow === 0; round++) await db.tell(...long(`x${round}`))
+  client.destroy()
+  await eventually(() => expect(feed.counts().readers).toBe(0))
+})
+
 test('a client that takes nothing for a while gets the last row of each database, and none of them twice', async () => {
   const { db, feed, port } = await start()
   const long = (prefix: string) => Array.from({ length: 600 }, (_, i) => `updated:${prefix}${String(i).repeat(2000)}`)

@@ -25,8 +25,6 @@ export interface History {
   newestFirst(signal: AbortSignal): AsyncGenerator<readonly Update[], void>
   /** Another text when anything has changed. On a cluster also now and then when nothing has. */
   state(signal: AbortSignal): Promise<string>
-  /** How many there are of each document, on different nodes. */
-  copies(signal: AbortSignal): Promise<number>
 }
 
 interface Answer {
@@ -66,6 +64,5 @@ export function createHistory(couch: Couch, name: string): History {
       const { instance_start_time, update_seq } = await couch.db(name).info({ signal })
       return JSON.stringify([instance_start_time, update_seq])
     },
-    copies: async (signal) => (await couch.db(name).info({ signal })).cluster?.n ?? 1,
   }
 }

@@ -29,7 +29,7 @@ export class Hub {
   /** By the clock's ticks: until then a copy may lack something of what was brought by now. */
   unsettledUntil = 0
   readonly #options: HubOptions
-  #settlesMs = 0
+  #evenMs = 0
 
   constructor(options: HubOptions) {
     this.#options = options
@@ -37,14 +37,21 @@ export class Hub {
 
   /** Follows the feed from now on, also while its database is missing. Returns when the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { couch, name, clock, random, log } = this.#options
+    const { clock, random, log } = this.#options
+    const options = { source: this.#source(), clock, random, rowsAConnection: ROWS_A_CONNECTION }
+    let rows = ROWS_A_CONNECTION
     try {
       const from = await this.#firstPlace(signal)
-      this.#interrupt() // whoever was here before has no place that is surely after this
-      for await (const event of follow({ source: updatesOf(couch, name), from, clock, random }, signal)) {
-        if (event.kind === 'rows') for (const update of event.rows) this.#bring(update)
-        if (event.kind === 'restarted') this.#interrupt()
+      for (const reader of this.readers) reader.fallBehind() // they may have read all there was before this place
+      for await (const event of follow({ ...options, from }, signal)) {
+        if (event.kind === 'rows') {
+          rows += event.rows.length
+          for (const update of event.rows) this.#bring(update)
+        }
         if (event.kind === 'broken') log.debug({ code: event.error.code, reason: event.error.message }, BROKEN)
+        if (event.kind !== 'connected') continue
+        if (rows < ROWS_A_CONNECTION) for (const reader of this.readers) reader.reconnected() // something ended the last
+        rows = 0
       }
     } catch (thrown) {
       if (!signal.aborted) throw thrown
@@ -56,43 +63,39 @@ export class Hub {
     const { history, clock, random, log } = this.#options
     const onTrouble = (error: Error) => log.debug({ reason: error.message }, BROKEN)
     try {
-      return await patiently(
-        async () => {
-          this.#settlesMs = (await history.copies(signal)) > 1 ? EVEN_MS : 0
-          return { seq: (await history.page(NOW, 0, signal)).seq }
-        },
-        { clock, random, signal, onTrouble },
-      )
+      const page = await patiently(() => history.page(NOW, 0, signal), { clock, random, signal, onTrouble })
+      return { seq: page.seq }
     } catch (thrown) {
       if (isCouchError(thrown, 'not_found')) return undefined
       throw thrown
     }
   }
 
+  #source(): Source<Update> {
+    const database = this.#options.couch.db(this.#options.name)
+    return {
+      name: `GET /${database.name}/_changes`,
+      life: async (signal) => {
+        const { instance_start_time, cluster } = await database.info({ signal })
+        this.#evenMs = cluster && cluster.n > 1 ? EVEN_MS : 0
+        return String(instance_start_time)
+      },
+      open: (query, signal) => database.changes({ ...query }, signal),
+      parse: (request, line) => parseLine(request, line, updateFrom),
+    }
+  }
+
   #bring(update: Update): void {
     this.rows += 1
-    if (this.#settlesMs > 0) this.unsettledUntil = this.#options.clock.ticks() + this.#settlesMs
+    if (this.#evenMs > 0) this.unsettledUntil = this.#options.clock.ticks() + this.#evenMs
     for (const reader of this.readers) reader.take(update)
     if (!update.event) return
     const { event, database, account } = update.event
     this.#options.events.channel(`database:${event}`)?.publish({ database, account })
   }
-
-  #interrupt(): void {
-    for (const reader of this.readers) reader.fallBehind()
-  }
 }
 
 /** After so long all copies of a cluster have what one had, unless it is ill. */
 const EVEN_MS = 5000
+const ROWS_A_CONNECTION = 1000
 const BROKEN = 'the feed of global changes is broken'
-
-const updatesOf = (couch: Couch, name: string): Source<Update> => {
-  const database = couch.db(name)
-  return {
-    name: `GET /${name}/_changes`,
-    life: async (signal) => String((await database.info({ signal })).instance_start_time),
-    open: (query, signal) => database.changes({ ...query }, signal),
-    parse: (request, line) => parseLine(request, line, updateFrom),
-  }
-}

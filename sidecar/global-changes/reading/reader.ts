@@ -93,7 +93,12 @@ export class Reader implements Reading {
     else if (this.#state === 'live') this.#place = update.seq
   }
 
-  /** What the hub brings now does not follow upon what it brought before. */
+  /** It may be another database of the same name, whose revisions say nothing about those that were read. */
+  reconnected(): void {
+    this.#gathered?.forgetPages()
+  }
+
+  /** What the hub brings now may not follow upon what was read. */
   fallBehind(): void {
     this.#gathered = undefined
     this.#state = 'behind'

@@ -44,6 +44,30 @@ test('what is written between the last page of a reader and the first row of the
   expect((await next).map(({ id }) => id)).toEqual(['updated:a'])
 })
 
+test('what the hub brings while the last page is on its way is not lost', async () => {
+  const { db, proxy, feed, run, open, signal } = await setUp()
+  run()
+  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  let release = () => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  let isAnswered = false
+  proxy.next(async (exchange) => {
+    const answer = await exchange.forward()
+    isAnswered = true
+    await held
+    await exchange.send(answer)
+    exchange.end()
+  }, isPage)
+  const reader = open()
+  const first = reader.next(10, signal)
+  await eventually(() => expect(isAnswered).toBe(true))
+  await db.tell('updated:a')
+  await eventually(() => expect(feed.counts().rows).toBe(1))
+  release()
+  expect(await first).toEqual([])
+  expect((await reader.next(10, signal)).map(({ id }) => id)).toEqual(['updated:a'])
+})
+
 test('two hundred readers cost one feed and a page each', async () => {
   const { db, proxy, feed, run, collect } = await setUp()
   run()
@@ -137,9 +161,10 @@ test.each([
   ['later', true],
 ])('a database that is deleted, and made again %s, is read on from its start', async (_, later) => {
   needs('database identity')
-  const { db, run, collect } = await setUp()
+  const { db, proxy, run, collect } = await setUp()
   await db.tell(...updatesOf(10))
   run()
+  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
   const reader = collect()
   await eventually(() => expect(reader.updates).toHaveLength(10))
   await deleteDb(db.name)

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { seqFrom } from '../../../sidecar/couch/documents.ts'
+import { Gathered } from '../../../sidecar/global-changes/reading/gathered.ts'
+import { Update } from '../../../sidecar/global-changes/reading/update.ts'
+
+let seq = 0
+const update = (database: string, rev: string) =>
+  new Update({ id: `updated:${database}`, rev, seq: seqFrom(`${++seq}-g1`), deleted: false })
+
+const namesOf = (updates: readonly Update[]) => updates.map(({ id, rev }) => `${id} ${rev}`)
+
+function gather(...updates: Update[]) {
+  const gathered = new Gathered()
+  for (const update of updates) gathered.add(update)
+  return gathered
+}
+
+test('of two rows about a document the later is kept, where it came', () => {
+  const gathered = gather(update('a', '1-x'), update('b', '1-x'), update('a', '2-x'))
+  expect(gathered.size).toBe(2)
+  expect(namesOf(gathered.take(1)), 'or its place would be after the other').toEqual(['updated:b 1-x'])
+  expect(namesOf(gathered.take(1))).toEqual(['updated:a 2-x'])
+  expect(gathered.size).toBe(0)
+})
+
+test('what is in a page does not come again, whichever was first', () => {
+  const gathered = gather(update('a', '2-x'), update('b', '2-x'), update('c', '2-x'))
+  gathered.skip([update('a', '2-x'), update('b', '3-x'), update('c', '1-x'), update('d', '2-x')])
+  for (const rev of ['1-x', '2-x', '3-x']) gathered.add(update('d', rev))
+  expect(namesOf(gathered.take(10))).toEqual(['updated:c 2-x', 'updated:d 3-x'])
+})
+
+test('what was in a page is forgotten in the end', () => {
+  const gathered = gather()
+  gathered.skip([update('a', '2-x')])
+  gathered.forgetPages()
+  gathered.add(update('a', '1-x'))
+  expect(namesOf(gathered.take(10))).toEqual(['updated:a 1-x'])
+})
