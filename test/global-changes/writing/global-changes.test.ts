@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, deleteDb, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { settings, startGlobalChanges } from './rig.ts'
@@ -69,6 +69,21 @@ test('a database with slashes in its name, and signs', async () => {
   await seen(db.name, ['created', 'updated'])
   await deleteDb(db.name)
   await seen(db.name, ['created', 'updated', 'deleted'])
+})
+
+test('CouchDB’s own check: a document, and then another revision, are created and updated, and nothing else', async () => {
+  needs('slash in database names')
+  const { couch, swept, seen, written, kinds } = startGlobalChanges()
+  await swept()
+  const db = couch.db(`foo/${uniqueName('test')}`)
+  onTestFinished(() => deleteDb(db.name))
+  await db.create()
+  const _rev = await db.put({ _id: 'bar/baz' })
+  await seen(db.name, ['created', 'updated'])
+  const before = await written(db.name)
+  await db.put({ _id: 'bar/baz', _rev })
+  await eventually(async () => expect(await written(db.name)).not.toEqual(before), { within: 20_000 })
+  expect(await kinds(db.name)).toEqual(['created', 'updated'])
 })
 
 test('a database that was deleted and made again while nobody ran', async () => {
