@@ -1,4 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
+import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
 import { createTestCouch, deleteDb, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { settings, startGlobalChanges } from './rig.ts'
@@ -125,10 +127,17 @@ test('switched off, nothing is told, and what was pending is gone; on again, wha
 
 test('when it stops, what is pending is written', async () => {
   const db = await freshDb('orders')
-  const { changes, seen, stop, kinds } = startGlobalChanges({ settings: { ...settings, max_event_delay: 60_000 } })
+  const ofThis = { ...allBuckets, buckets: () => new Set([bucketOf(db.name)]) } // other tests have databases, too
+  const delayed = { ...settings, max_event_delay: 60_000 }
+  const { changes, seen, stop, kinds } = startGlobalChanges({ share: ofThis, settings: delayed })
   await seen(db.name, ['created'])
-  await db.put({ _id: 'a' })
-  await eventually(() => expect(changes.counts().pendingEvents).toBeGreaterThan(0), { within: 20_000 })
+  await eventually(
+    async () => {
+      await db.put({ _id: uniqueName('order') }) // its feed may not yet be there
+      expect(changes.counts().pendingEvents).toBeGreaterThan(0)
+    },
+    { within: 20_000 },
+  )
   await stop()
   expect(await kinds(db.name)).toEqual(['created', 'updated'])
 })
