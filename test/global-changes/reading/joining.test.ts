@@ -1,21 +1,24 @@
 import { expect, test } from 'vitest'
+import type { Clock } from '../../../sidecar/core/clock.ts'
 import { NOW } from '../../../sidecar/global-changes/reading/history.ts'
 import type { Update } from '../../../sidecar/global-changes/reading/update.ts'
-import { createTestCouch, deleteDb, needs } from '../../support/couchdb.ts'
+import { createTestCouch } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startFaultyProxy, type Fault, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 import { readWhileWriting } from './crowd.ts'
 import { freshEventDatabase, updatesOf } from './event-database.ts'
+import { changeJson, hold } from './faults.ts'
 import { createFeed } from './rig.ts'
 
 const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
 const isPage = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && !query.has('feed')
 const isHubsPlace = (request: SeenRequest) => isPage(request) && request.query.get('limit') === '0'
 
-async function setUp() {
+async function setUp(clock?: Clock) {
   const db = await freshEventDatabase()
   const proxy = await startFaultyProxy()
-  return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url })) }
+  return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url }), clock) }
 }
 
 test('readers that begin anywhere while rows are written have the last of each, and none twice', async () => {
@@ -24,48 +27,91 @@ test('readers that begin anywhere while rows are written have the last of each, 
   expect(rig.feed.counts().slow).toBe(0)
 })
 
-test('what is written between the last page of a reader and the first row of the feed is not lost', async () => {
-  const { db, proxy, run, open, signal } = await setUp()
-  let release = () => {}
-  const held = new Promise<void>((resolve) => (release = resolve))
-  const hold: Fault = async (exchange) => {
-    await held
-    await exchange.send(await exchange.forward())
-    exchange.end()
-  }
-  proxy.next(hold, isHubsPlace)
+test.each([
+  ['first place', isHubsPlace],
+  ['connection', isLive],
+])('what is written while the hub waits for its %s comes to whoever was there before', async (_, matches) => {
+  const { db, proxy, run, collect } = await setUp()
+  const held = hold('request')
+  proxy.next(held.fault, matches)
   run()
-  const reader = open()
-  expect(await reader.next(10, signal)).toEqual([])
-  expect(reader.isBehind).toBe(false)
+  const reader = collect()
+  await eventually(() => expect([held.isThere(), reader.reading.isBehind]).toEqual([true, false]))
   await db.tell('updated:a')
-  const next = reader.next(10, signal)
-  release()
-  expect((await next).map(({ id }) => id)).toEqual(['updated:a'])
+  held.release()
+  await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
 })
 
 test('what the hub brings while the last page is on its way is not lost', async () => {
-  const { db, proxy, feed, run, open, signal } = await setUp()
+  const { db, proxy, feed, run, collect } = await setUp()
   run()
   await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
-  let release = () => {}
-  const held = new Promise<void>((resolve) => (release = resolve))
-  let isAnswered = false
-  proxy.next(async (exchange) => {
-    const answer = await exchange.forward()
-    isAnswered = true
-    await held
-    await exchange.send(answer)
-    exchange.end()
-  }, isPage)
-  const reader = open()
-  const first = reader.next(10, signal)
-  await eventually(() => expect(isAnswered).toBe(true))
+  const held = hold('answer')
+  proxy.next(held.fault, isPage)
+  const reader = collect()
+  await eventually(() => expect(held.isThere()).toBe(true))
   await db.tell('updated:a')
   await eventually(() => expect(feed.counts().rows).toBe(1))
-  release()
-  expect(await first).toEqual([])
-  expect((await reader.next(10, signal)).map(({ id }) => id)).toEqual(['updated:a'])
+  held.release()
+  await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
+})
+
+/** A cluster whose copies are uneven: a reader’s page lacks what the hub has brought already. */
+async function meetUnevenCopies() {
+  const clock = createManualClock()
+  const rig = await setUp(clock)
+  const { db, proxy, feed, run, collect } = rig
+  const isInfo = (request: SeenRequest) => request.path === `/${db.name}`
+  proxy.plan((request) => (isInfo(request) ? changeJson((info) => ({ ...info, cluster: { n: 3 } })) : undefined))
+  run()
+  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  const since = (await db.info()).update_seq
+  await db.tell('updated:a')
+  await eventually(() => expect(feed.counts().rows).toBe(1))
+  const lackAll = () =>
+    proxy.next(
+      changeJson((page) => ({ ...page, results: [], last_seq: since })),
+      isPage,
+    )
+  lackAll()
+  const reader = collect({ since })
+  await eventually(() => expect(reader.reading.isBehind).toBe(false))
+  await clock.advance(4000)
+  expect(reader.ids()).toEqual([])
+  return { ...rig, clock, lackAll, reader }
+}
+
+test('on a cluster what a page lacks comes when the copies are even', async () => {
+  const { db, clock, feed, reader } = await meetUnevenCopies()
+  await clock.advance(2000)
+  await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
+  await clock.advance(10_000)
+  const { pages } = feed.counts()
+  await db.tell('updated:b')
+  await eventually(() => expect(reader.ids()).toEqual(['updated:a', 'updated:b']))
+  expect(feed.counts().pages, 'it is live').toBe(pages)
+})
+
+test('… or before, with the next row, for which it reads a page as often as it must', async () => {
+  const { db, clock, feed, lackAll, reader } = await meetUnevenCopies()
+  const { pages } = feed.counts()
+  lackAll()
+  await db.tell('updated:b')
+  await eventually(() => expect(feed.counts().pages).toBe(pages + 1))
+  expect(reader.ids()).toEqual([])
+  await clock.advance(200)
+  await eventually(() => expect(reader.ids()).toEqual(['updated:a', 'updated:b']))
+  expect(feed.counts().pages).toBe(pages + 2)
+})
+
+test('… and a reader since now needs none of that', async () => {
+  const { db, feed, collect } = await meetUnevenCopies()
+  const { pages } = feed.counts()
+  const reader = collect({ since: NOW })
+  await eventually(() => expect(reader.reading.isBehind).toBe(false))
+  await db.tell('updated:b')
+  await eventually(() => expect(reader.ids()).toEqual(['updated:b']))
+  expect(feed.counts().pages).toBeLessThanOrEqual(pages + 2)
 })
 
 test('two hundred readers cost one feed and a page each', async () => {
@@ -122,119 +168,4 @@ test('a reader that takes one row at a time comes back to the right place after 
   const rest = open({ since: first.place })
   const others = await rest.next(10, signal)
   expect([...one, ...others].map(({ id }) => id).sort()).toEqual(['updated:a', 'updated:b', 'updated:c'])
-})
-
-test('the feed may break off, and its server go away: no reader loses a row', async () => {
-  const { db, proxy, run, collect } = await setUp()
-  run()
-  const readers = [collect(), collect({ since: NOW })]
-  for (const { reading } of readers) await eventually(() => expect(reading.isBehind).toBe(false))
-  const written: string[] = []
-  for (let round = 0; round < 4; round++) {
-    const ids = updatesOf(20, round * 20)
-    written.push(...ids)
-    await db.tell(...ids.slice(0, 10))
-    if (round % 2 === 0) proxy.dropConnections()
-    else await proxy.down()
-    await db.tell(...ids.slice(10))
-    if (round % 2 === 1) await proxy.up()
-    for (const { updates } of readers) {
-      await eventually(() => expect([...new Set(updates.map(({ id }) => id))].sort()).toEqual([...written].sort()))
-    }
-  }
-})
-
-test('a reader that is behind when the server goes away waits for it', async () => {
-  const { db, proxy, run, open, signal } = await setUp()
-  run()
-  await db.tell(...updatesOf(3))
-  const reader = open()
-  expect(await reader.next(1, signal)).toHaveLength(1)
-  await proxy.down()
-  const next = reader.next(10, signal)
-  await eventually(() => proxy.up())
-  expect(await next).toHaveLength(2)
-})
-
-test.each([
-  ['at once', false],
-  ['later', true],
-])('a database that is deleted, and made again %s, is read on from its start', async (_, later) => {
-  needs('database identity')
-  const { db, proxy, run, collect } = await setUp()
-  await db.tell(...updatesOf(10))
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
-  const reader = collect()
-  await eventually(() => expect(reader.updates).toHaveLength(10))
-  await deleteDb(db.name)
-  const second = () => Math.floor(Date.now() / 1000)
-  const deletedIn = second()
-  if (later) await eventually(() => expect(second(), 'two lives within a second look alike').toBeGreaterThan(deletedIn))
-  await db.create()
-  await eventually(() => db.tell('updated:db1', 'created:new')) // CouchDB may say 404 for a moment
-  await eventually(() =>
-    expect(
-      reader.updates
-        .slice(10)
-        .map(({ id }) => id)
-        .sort(),
-    ).toEqual(['created:new', 'updated:db1']),
-  )
-})
-
-test('the feed waits for a database that is not there yet', async () => {
-  const db = await freshEventDatabase()
-  await deleteDb(db.name)
-  const { events, run, open, collect, signal } = createFeed(db.name)
-  run()
-  await expect(open().next(10, signal)).rejects.toMatchObject({ code: 'not_found' })
-  const seen: unknown[] = []
-  for (const name of ['database:created', 'database:deleted'] as const) {
-    events.subscribe(name, ({ event, channel }) => seen.push([channel, event]))
-  }
-  await db.create()
-  await db.tell('created:acme/orders', 'deleted:users')
-  await eventually(() => expect(seen).toHaveLength(2))
-  expect(seen).toEqual(
-    expect.arrayContaining([
-      ['database:created', { database: 'acme/orders', account: 'acme' }],
-      ['database:deleted', { database: 'users', account: '_admin' }],
-    ]),
-  )
-  const reader = collect({ since: NOW })
-  await eventually(() => expect(reader.reading.isBehind).toBe(false))
-  await db.tell('updated:users')
-  await eventually(() => expect(reader.ids()).toEqual(['updated:users']))
-})
-
-test('what was there before it began is nobody’s event', async () => {
-  const { db, events, run } = await setUp()
-  await db.tell('updated:old')
-  const seen: string[] = []
-  events.subscribe('database:updated', ({ event }) => seen.push(event.database))
-  run()
-  await eventually(async () => {
-    await db.tell('updated:new')
-    expect(seen.length).toBeGreaterThan(0)
-  })
-  expect(new Set(seen)).toEqual(new Set(['new']))
-})
-
-test('a page that is asked for is given up when its reader leaves', async () => {
-  const { proxy, open } = await setUp()
-  let gone = false
-  proxy.next((exchange) => void exchange.wait(60_000).then(() => (gone = true)), isPage)
-  const leaving = new AbortController()
-  const next = open().next(10, leaving.signal)
-  await eventually(() => expect(proxy.requests.filter(isPage)).toHaveLength(1))
-  leaving.abort(new Error('left'))
-  await expect(next).rejects.toThrow('left')
-  await eventually(() => expect(gone).toBe(true))
-})
-
-test('it is started once', async () => {
-  const { feed, run, signal } = await setUp()
-  run()
-  await expect(feed.run(signal)).rejects.toThrow('started twice')
 })

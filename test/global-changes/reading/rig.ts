@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../../sidecar/core/clock.ts'
+import { systemClock, type Clock } from '../../../sidecar/core/clock.ts'
 import type { Couch } from '../../../sidecar/couch/client.ts'
 import { SEQ_ZERO } from '../../../sidecar/couch/documents.ts'
 import { createEvents } from '../../../sidecar/events/channels.ts'
@@ -11,9 +11,9 @@ import { createTestCouch } from '../../support/couchdb.ts'
 const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
 
 /** The feed of a database; `run` begins it, and the test ends it. */
-export function createFeed(name: string, couch: Couch = createTestCouch()) {
+export function createFeed(name: string, couch: Couch = createTestCouch(), clock: Clock = systemClock) {
   const events = createEvents({ log })
-  const feed = createDbUpdates({ couch, name, events, clock: systemClock, random: () => 0.1, log })
+  const feed = createDbUpdates({ couch, name, events, clock, random: () => 0.1, log })
   const stopping = new AbortController()
   const { signal } = stopping
   const run = () => {
