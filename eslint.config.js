@@ -8,7 +8,7 @@ const layers = [
   ['main', 'cli'],
   ['sidecar'],
   ['serve-databases', 'serve-database', 'tables', 'load-handlers', 'roster', 'duties', 'tallies', 'health'],
-  ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'live-settings', 'metrics'],
+  ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'indexes', 'live-settings', 'metrics'],
   ['mail'],
   ['docstate'],
   ['feed', 'workers'],

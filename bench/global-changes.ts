@@ -11,6 +11,8 @@ import { startProduct } from './product.ts'
 import type { Line } from './report.ts'
 
 const DATABASES = 100
+/** Below the number of databases that the sidecar follows one by one. */
+const FOLLOWED = 40
 const READERS = 500
 const PAUSE_MS = 40
 
@@ -34,11 +36,15 @@ export async function measureGlobalChanges(couch: Couch, url: string, couchPid: 
     const servers: Feed = { who: 'server', url, pid: couchPid }
     await untilServed(ours, names.at(-1)!)
     const both = [ours, servers]
-    const lines = [...(await delays(couch, both, names, 'over the server’s')), ...(await bursts(couch, names, run))]
+    const lines = await delays(couch, both, names, 'over the server’s')
+    for (const each of [1, 10]) lines.push(...(await bursts(couch, names, run, each)))
     for (const feed of both) lines.push(...(await readers(couch, feed, names)))
     await couch.request({ method: 'DELETE', db: '_global_changes' })
     await sleep(3000) // it turns to the databases' own
-    lines.push(...(await delays(couch, [ours], names.slice(0, 40), 'over the databases’ own')))
+    const few = names.slice(0, FOLLOWED)
+    for (const name of few) await couch.db(name).put({ _id: 'one-of-those-that-changed-last' })
+    await sleep(10_000) // a sweep finds the ones that were not followed
+    lines.push(...(await delays(couch, [ours], few, 'over the databases’ own')))
     return lines
   } finally {
     await product.stop()
@@ -111,19 +117,23 @@ async function delays(couch: Couch, feeds: readonly Feed[], names: readonly stri
   }))
 }
 
-async function bursts(couch: Couch, names: readonly string[], run: string): Promise<Line[]> {
+async function bursts(couch: Couch, names: readonly string[], run: string, each: number): Promise<Line[]> {
   const changesOf = async (name: string) => parseInt(seqText((await couch.db(name).info()).update_seq))
   const databases = { sidecar: `${run}-events`, server: '_global_changes' }
   const before = { sidecar: await changesOf(databases.sidecar), server: await changesOf(databases.server) }
-  for (let burst = 0; burst < 10; burst++) {
-    await Promise.all(names.map((name) => couch.db(name).put({ _id: `burst-${burst}` })))
-    await sleep(1000)
+  const count = 10 / each
+  for (let burst = 0; burst < count; burst++) {
+    for (let i = 0; i < each; i++) {
+      await Promise.all(names.map((name) => couch.db(name).put({ _id: `burst-${each}-${burst}-${i}` })))
+    }
+    await sleep(2000)
   }
   await sleep(3000)
   const written = async (who: 'sidecar' | 'server') => (await changesOf(databases[who])) - before[who]
+  const bursts = count === 1 ? 'one burst' : `${count} bursts`
   return [
     {
-      what: `documents written for ${10 * names.length} updates in ten bursts over ${names.length} databases`,
+      what: `documents written for ${10 * names.length} updates, ${bursts} of ${each} to each of ${names.length} databases`,
       figure: `sidecar ${await written('sidecar')}, server ${await written('server')}`,
     },
   ]

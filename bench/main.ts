@@ -8,9 +8,11 @@ import type { Machines } from '../ddocs/machine.ts'
 import { findCouchBinary, startCouchBinary } from '../test/support/couchdb-binary.ts'
 import { runLimit, runLoop } from './baselines.ts'
 import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
+import { measureDeploy } from './deploy.ts'
 import { runEngine } from './engine.ts'
 import { measureGlobalChanges } from './global-changes.ts'
 import { median } from './figures.ts'
+import { measureIndexes } from './indexes.ts'
 import { measureLatency } from './latency.ts'
 import { measureIdle, measurePeakMemory } from './quiet.ts'
 import { measurePublish } from './publish.ts'
@@ -37,7 +39,9 @@ try {
     idle: async () => [await idle()],
     sharing,
     publish: async () => publish(),
+    deploy: () => measureDeploy(couch, 5 * COUNT),
     updates: () => measureGlobalChanges(couch, url, server?.pid),
+    indexes: () => measureIndexes(couch, url),
   }
   const wanted = process.env.BENCH_PARTS?.split(',') ?? Object.keys(parts)
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))

@@ -15,6 +15,7 @@ export function dutiesOf(config: Places, tables: Tables): WorkerOptions {
     control: { database: controlDb, handlers: namesOf(tables.control), types: typesOf(tables.control) },
     databases: { names: [...databases], handlers: namesOf(tables.docstate), types: typesOf(tables.docstate) },
     global_changes: globalChangesDb,
+    indexes: true,
   }
 }
 
@@ -25,6 +26,9 @@ export const writesEvents =
   (globalChangesDb: string) =>
   ({ options }: Member): boolean =>
     options.global_changes === globalChangesDb
+
+/** Whether a sidecar builds indexes. */
+export const keepsIndexes = ({ options }: Member): boolean => options.indexes === true
 
 /** Whether a sidecar handles what waits in this place. What others write of themselves may be anything. */
 export function hasDuty({ options }: Member, database: string, { type, state }: Place): boolean {

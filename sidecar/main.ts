@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The edge of the process: signals, the terminal, and the exit code. 0 fine, 1 failed, 2 wrong usage or settings. */
 import { createRequire } from 'node:module'
+import { clearLine, cursorTo } from 'node:readline'
 import { CommanderError } from 'commander'
 import pino from 'pino'
 import { createProgram } from './cli/program.ts'
@@ -21,6 +22,7 @@ const terminal = {
   env: process.env,
   print: (text: string) => console.log(text),
   note: (text: string) => console.error(text),
+  redraw: process.stderr.isTTY ? redraw : undefined,
   isTTY,
   createLog: (level: string) => pino({ level, ...(isTTY && { transport: { target: 'pino-pretty' } }) }),
   signal: stopping.signal,
@@ -42,4 +44,11 @@ function exitCodeOf(thrown: unknown): number {
   if (thrown instanceof SidecarError) console.error(`couchdb-sidecar: ${thrown.message}`)
   else console.error(thrown)
   return 1
+}
+
+/** Cut to the width of the terminal: a line that wraps cannot be taken away. */
+function redraw(line: string): void {
+  cursorTo(process.stderr, 0)
+  clearLine(process.stderr, 1)
+  process.stderr.write(line.slice(0, (process.stderr.columns || 80) - 1))
 }

@@ -1,15 +1,8 @@
+import { isAmong, isGlob } from './core/glob.ts'
 import type { Couch } from './couch/client.ts'
 
-const isGlob = (pattern: string) => pattern.includes('*')
-
-/** `*` stands for any number of any characters, slashes too. */
-const toRegExp = (glob: string) => new RegExp(`^${glob.replace(/[.+^${}()|[\]\\?]/g, '\\$&').replaceAll('*', '.*')}$`)
-
-/** Whether a name is among those that names and globs stand for. Names that begin with `_` are for names alone. */
-export const isServed = (name: string, patterns: readonly string[]): boolean =>
-  patterns.some((pattern) =>
-    isGlob(pattern) ? !name.startsWith('_') && toRegExp(pattern).test(name) : pattern === name,
-  )
+/** Whether a database is among those that names and globs stand for. */
+export const isServed = isAmong
 
 /** By which of them a database is served that is: its own name first. */
 export const patternOf = (name: string, patterns: readonly string[]): string =>

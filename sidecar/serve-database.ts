@@ -3,6 +3,7 @@ import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
 import { within } from './core/within.ts'
 import type { Couch } from './couch/client.ts'
+import type { StoredDoc } from './couch/documents.ts'
 import { CouchError, isCouchError } from './couch/errors.ts'
 import { patiently } from './couch/patiently.ts'
 import { ddocsFolder } from './deploy/compile.ts'
@@ -55,7 +56,8 @@ export async function serveDatabase(options: ServeOptions, signal: AbortSignal):
 }
 
 /** The database's design document, deployed now where there was none; undefined where there is no database. */
-async function readDdoc({ couch, name, kind, table, log }: ServeOptions, signal: AbortSignal) {
+async function readDdoc(options: ServeOptions, signal: AbortSignal): Promise<StoredDoc | undefined> {
+  const { couch, name, kind, table, log } = options
   const database = couch.db(name)
   if (kind === 'control' && (await couch.db('_users').create({ signal }))) log.info('made the database _users')
   const id = `_design/${DDOC}`
@@ -68,11 +70,19 @@ async function readDdoc({ couch, name, kind, table, log }: ServeOptions, signal:
     log.info(`the design documents of ${name} are deployed`)
   } catch (thrown) {
     if (thrown instanceof DeployError && thrown.code === 'no_database') return undefined
+    if (thrown instanceof DeployError && thrown.code === 'busy') return waitForOther(options, thrown, signal)
     const cause = thrown instanceof DeployError ? thrown.cause : undefined
     if (isCouchError(cause, 'not_found')) return undefined // deleted in this moment
     throw cause instanceof CouchError ? cause : thrown
   }
   return database.find(id, {}, { signal })
+}
+
+/** Who deploys there brings it, or lets somebody else do so when that is done. */
+async function waitForOther(options: ServeOptions, { message }: DeployError, signal: AbortSignal) {
+  options.log.info(`waiting for another deploy: ${message}`)
+  await options.clock.sleep(AGAIN_MS, signal)
+  return readDdoc(options, signal)
 }
 
 /** The handlers that the database's own machines know. The others are named and do not start. */

@@ -21,24 +21,28 @@ import { createHttp } from './http/app.ts'
 import { confirmPage } from './http/confirm-page.ts'
 import { dbUpdates } from './http/db-updates.ts'
 import { eventFeeds } from './http/events.ts'
+import { indexes as indexesRoute } from './http/indexes.ts'
 import { listen } from './http/listen.ts'
 import { metrics } from './http/metrics.ts'
 import { up } from './http/up.ts'
 import { welcome } from './http/welcome.ts'
 import { workers } from './http/workers.ts'
+import { createIndexes } from './indexes/indexes.ts'
+import { keepNotes, readNotes } from './indexes/notes.ts'
 import { createLiveSettings } from './live-settings/live-settings.ts'
 import { createMailer } from './mail/mailer.ts'
 import { loadTemplates } from './mail/templates.ts'
 import { createDbUpdates } from './global-changes/reading/db-updates.ts'
 import { expose } from './metrics/exposition.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
-import { createShare } from './global-changes/writing/share.ts'
-import { dutiesOf, hasDuty, ROLE, writesEvents } from './duties.ts'
+import { shareBuckets } from './global-changes/writing/share.ts'
+import { dutiesOf, hasDuty, keepsIndexes, ROLE, writesEvents } from './duties.ts'
 import { serveDatabases } from './serve-databases.ts'
 import { createTables } from './tables.ts'
 import { createTallies } from './tallies.ts'
 import { listWorkers } from './workers/list.ts'
-import { createRegistry } from './workers/registry.ts'
+import { createRegistry, type Registry } from './workers/registry.ts'
+import { createShare } from './workers/share.ts'
 import { createSharing } from './workers/sharing.ts'
 
 export interface SidecarOptions {
@@ -82,6 +86,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const embedded = config.couchdbUrl === undefined
     const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
     const couch = acquire(createCouch({ url, connections: config.connections }))
+    const looking = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
+    const waiting = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
@@ -96,6 +102,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
+      indexes: () => ({ counts: indexes.counts(), entries: indexes.entries(), now: clock.now() }),
     }
 
     const hashing = embedded ? embeddedHashing : couchHashing
@@ -113,6 +120,11 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       eventFeeds({ events, adminOnly: admin, clock, counts: readers, signal }),
       dbUpdates({ feed, whoIs, clock, log, signal }),
       welcome(),
+      indexesRoute({
+        ...{ adminOnly: admin, worker: name, clock },
+        indexes: { counts: () => indexes.counts(), entries: () => indexes.entries() },
+        notes: (signal) => readNotes(couch.db(controlDb), othersIn(registry, name), signal),
+      }),
       metrics({ whoIs, clock, expose: (format) => expose(sources, format) }),
       confirmPage({ confirmations, log }),
       ...(mailbox ?? []),
@@ -127,7 +139,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
     const settings = { worker: name, memory, leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
-    const sharing = createSharing({ registry, role: ROLE, self: name, serves: hasDuty, signal })
+    const who = { registry, role: ROLE, self: name }
+    const sharing = createSharing({ ...who, serves: hasDuty, signal })
     const serving = {
       ...{ ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, workers: registry, events },
       ...{ countsOf: tallies.of, clock, random, log },
@@ -135,15 +148,24 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
     const globalChanges = createGlobalChanges({
       ...{ couch, name: config.globalChangesDb, mayHaveFeed: !embedded, clock, random, log },
-      share: createShare({ registry, role: ROLE, self: name, writes: writesEvents(config.globalChangesDb), signal }),
+      share: shareBuckets(createShare({ ...who, takesPart: writesEvents(config.globalChangesDb), signal }), signal),
       settings: live.of('global_changes'),
     })
     live.onChange('global_changes', (now) => globalChanges.change(now), signal)
+    const indexes = createIndexes({
+      ...{ couch: looking, patient: waiting, settings: live.of('ken'), events, clock, random, log },
+      share: createShare({ ...who, takesPart: keepsIndexes, signal }),
+      areTold: () => live.of('global_changes').update_db,
+    })
+    live.onChange('ken', (now) => indexes.change(now), signal)
+    const noting = { indexes, database: couch.db(controlDb), worker: name, clock, log }
     const parts = [
       (until: AbortSignal) => live.run(until),
       (until: AbortSignal) => feed.run(until),
       (until: AbortSignal) => serveDatabases(serving, until),
       (until: AbortSignal) => live.whenKnown(until).then(() => globalChanges.run(until)),
+      (until: AbortSignal) => live.whenKnown(until).then(() => indexes.run(until)),
+      (until: AbortSignal) => keepNotes(noting, until),
     ]
     await together(parts, signal)
   } catch (thrown) {
@@ -152,6 +174,14 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     for (const part of acquired) await part.close()
   }
 }
+
+/** Of their own, twice: a build that is waited for must not keep others from being looked at, nor documents from being handled. */
+const INDEXING_CONNECTIONS = 16
+
+const othersIn = (registry: Registry, self: string) =>
+  (registry.members(ROLE)?.members ?? [])
+    .filter((member) => member.id !== self && keepsIndexes(member))
+    .map(({ id }) => id)
 
 /** Mails hold links that confirm: they are shown to this machine only, and not where a proxy opens it to others. */
 const isPrivate = ({ host, publicUrl }: Config) =>

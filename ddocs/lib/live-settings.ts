@@ -6,7 +6,7 @@
 import { has, quote, type Doc } from './document.ts'
 import { unknownFaults } from './shape.ts'
 
-export type LiveSetting = YesOrNo | WholeNumber
+export type LiveSetting = YesOrNo | WholeNumber | Names
 
 interface YesOrNo {
   readonly kind: 'boolean'
@@ -25,11 +25,22 @@ interface WholeNumber {
   readonly meaning: string
 }
 
+interface Names {
+  readonly kind: 'names'
+  /** Of what, in the plural. */
+  readonly of: string
+  readonly default: readonly string[]
+  readonly meaning: string
+}
+
 /** The longest time that can be set: far below the 24 days at which a timer of Node's would fire at once. */
 const DAY_MS = 86_400_000
 
 /** For how long something is put off. */
 const delay = { kind: 'whole-number', unit: 'milliseconds', min: 0, max: DAY_MS } as const
+
+/** How much may go on at once. */
+const channels = { kind: 'whole-number', unit: 'builds', min: 0, max: 1000 } as const
 
 export const liveSettings = {
   global_changes: {
@@ -48,15 +59,73 @@ export const liveSettings = {
         'between two looks at all databases, for what no feed has told; 5000 at most where the server has no feed of them',
     },
   },
+  ken: {
+    batch_channels: { ...channels, default: 20, meaning: 'builds at once of indexes that are far behind' },
+    incremental_channels: {
+      ...channels,
+      default: 80,
+      meaning: 'builds at once, beside those, of indexes that are only little behind; both 0: none at all',
+    },
+    max_incremental_updates: {
+      kind: 'whole-number',
+      unit: 'changes',
+      min: 1,
+      max: 1_000_000_000,
+      default: 1000,
+      meaning: 'from how many an index is far behind',
+    },
+    batch_size: {
+      kind: 'whole-number',
+      unit: 'changes',
+      min: 1,
+      max: 1_000_000_000,
+      default: 1,
+      meaning: 'how many gather in a database before its indexes are built again',
+    },
+    delay: { ...delay, default: 5000, meaning: 'after which they are built with fewer' },
+    prune_interval: {
+      ...delay,
+      min: 1001,
+      default: 60_000,
+      meaning: 'after which it is forgotten when an index was built',
+    },
+    limit: {
+      kind: 'whole-number',
+      unit: 'databases',
+      min: 1,
+      max: 1000,
+      default: 20,
+      meaning: 'how many are looked at at the same time',
+    },
+    min_free_disk: {
+      kind: 'whole-number',
+      unit: 'percent',
+      min: 0,
+      max: 99,
+      default: 5,
+      meaning: 'below which nothing is built, where the free part of the disk can be seen',
+    },
+    ignore: {
+      kind: 'names',
+      of: 'databases, `*` standing for any characters',
+      default: [],
+      meaning: 'whose indexes are left alone',
+    },
+  },
 } as const satisfies Readonly<Record<string, Settings>>
 
 type Settings = Readonly<Record<string, LiveSetting>>
+
+type ValueOf<S> = S extends YesOrNo ? boolean : S extends Names ? readonly string[] : number
+
+/** What a setting can be. */
+export type LiveValue = boolean | number | readonly string[]
 
 /** A part of the sidecar that has settings. */
 export type Part = keyof typeof liveSettings
 
 export type SettingsOf<P extends Part> = {
-  readonly [K in keyof (typeof liveSettings)[P]]: (typeof liveSettings)[P][K] extends YesOrNo ? boolean : number
+  readonly [K in keyof (typeof liveSettings)[P]]: ValueOf<(typeof liveSettings)[P][K]>
 }
 
 export const parts = Object.keys(liveSettings) as Part[]
@@ -86,12 +155,15 @@ export function settingsFaults(doc: Doc): string[] {
 /** Whether a setting can have this value. */
 export function fits(setting: LiveSetting, value: unknown): boolean {
   if (setting.kind === 'boolean') return typeof value === 'boolean'
+  if (setting.kind === 'names')
+    return Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')
   const { min, max } = setting
   return typeof value === 'number' && Math.floor(value) === value && value >= min && value <= max
 }
 
 /** Which values those are, in words. */
-export const expectedBy = (setting: LiveSetting): string =>
-  setting.kind === 'boolean'
-    ? 'true or false'
-    : `a whole number of ${setting.unit} from ${setting.min} to ${setting.max}`
+export function expectedBy(setting: LiveSetting): string {
+  if (setting.kind === 'boolean') return 'true or false'
+  if (setting.kind === 'names') return `a list of names of ${setting.of}`
+  return `a whole number of ${setting.unit} from ${setting.min} to ${setting.max}`
+}

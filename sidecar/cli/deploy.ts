@@ -1,40 +1,58 @@
 import type { Config } from '../config.ts'
+import { systemClock } from '../core/clock.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Couch } from '../couch/client.ts'
 import { ddocsFolder } from '../deploy/compile.ts'
 import { deployDdocs, type Deployment } from '../deploy/deploy.ts'
-import { formatReport } from '../deploy/format-report.ts'
+import { DeployError } from '../deploy/errors.ts'
+import { formatDatabases, formatReport } from '../deploy/format-report.ts'
+import { rollBack } from '../deploy/roll-back.ts'
 import { controlMachinesFor } from '../devices/machines.ts'
 import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { resolveDatabases } from '../roster.ts'
 import { withCouch } from './connect.ts'
+import { showProgress } from './show-progress.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface DeployFlags {
   readonly dryRun?: boolean
   readonly ddocs?: string
+  /** A name or a glob. */
   readonly database?: string
   readonly target?: string
   readonly removeMachines?: boolean
+  readonly prune?: boolean
+  readonly rollback?: boolean
+  readonly takeOver?: boolean
+  readonly diskCheck: boolean
 }
 
-/** The sidecar's own design documents into the followed databases, or a folder of the user's into one. */
+/** The sidecar's own design documents into the followed databases, or a folder of the user's into those it is for. */
 export async function deploy(terminal: Terminal, config: Config, flags: DeployFlags): Promise<void> {
   const target = targetFrom(flags.target)
-  if ((flags.ddocs === undefined) !== (flags.database === undefined)) {
-    throw new ConfigError(['--ddocs and --database: expected both or neither'])
-  }
+  refuseUnfit(flags)
   const handlers = await loadHandlers(config.handlers)
+  const { signal } = terminal
   await withCouch(config, async (couch) => {
-    const deployments =
-      flags.ddocs !== undefined
-        ? [{ database: flags.database!, folder: flags.ddocs, machines: undefined }]
-        : await ownDeployments(couch, config, handlers, terminal.signal)
-    const { dryRun, removeMachines } = flags
-    const createDatabases = flags.ddocs === undefined
-    const options = { couch, deployments, dryRun, removeMachines, createDatabases, target }
-    terminal.print(formatReport(await deployDdocs({ ...options, signal: terminal.signal })))
+    const deployments = await deploymentsFor(couch, config, handlers, flags, signal)
+    const progress = showProgress(terminal, systemClock)
+    const { takeOver = false } = flags
+    const common = { couch, takeOver, onProgress: progress.show, signal }
+    const { dryRun, removeMachines, prune, diskCheck: checkDisk } = flags
+    const options = { deployments, dryRun, removeMachines, prune, checkDisk, target }
+    try {
+      const createDatabases = flags.ddocs === undefined
+      const report = flags.rollback
+        ? formatDatabases(await rollBack({ ...common, databases: deployments.map(({ database }) => database) }))
+        : formatReport(await deployDdocs({ ...common, ...options, createDatabases }))
+      progress.end()
+      terminal.print(report)
+    } catch (thrown) {
+      progress.end()
+      if (thrown instanceof DeployError && thrown.reports.length > 1) terminal.print(formatDatabases(thrown.reports))
+      throw thrown
+    }
   })
 }
 
@@ -43,17 +61,36 @@ function targetFrom(text: string | undefined): 'es2017' | 'es5' | undefined {
   throw new ConfigError([`--target: expected es2017 or es5, got "${text}"`])
 }
 
-async function ownDeployments(
+function refuseUnfit({ ddocs, database, prune, rollback, dryRun }: DeployFlags): void {
+  if (rollback) {
+    if (ddocs === undefined && !prune && !dryRun) return
+    throw new ConfigError(['--rollback: expected no other flag but --database'])
+  }
+  if ((ddocs === undefined) !== (database === undefined)) {
+    throw new ConfigError(['--ddocs and --database: expected both or neither'])
+  }
+  if (prune && ddocs === undefined) {
+    throw new ConfigError([
+      "--prune: expected --ddocs: what a folder of yours does not have is removed, the sidecar's stay",
+    ])
+  }
+}
+
+async function deploymentsFor(
   couch: Couch,
   config: Config,
   handlers: LoadedHandlers,
+  { ddocs, database: pattern }: DeployFlags,
   signal: AbortSignal,
 ): Promise<Deployment[]> {
-  const names = await resolveDatabases(couch, [config.controlDb, ...config.databases], signal)
+  const patterns = pattern === undefined ? [config.controlDb, ...config.databases] : [pattern]
+  const names = [...(await resolveDatabases(couch, patterns, signal))]
+  if (names.length === 0) throw new DeployError('no_database', [`${couch.url} has no database ${pattern}`])
   const controlMachines = { ...handlers.machines, ...controlMachinesFor(config) }
-  return [...names].map((database) =>
-    database === config.controlDb
+  return names.map((database) => {
+    if (ddocs !== undefined) return { database, folder: ddocs, machines: undefined }
+    return database === config.controlDb
       ? { database, folder: ddocsFolder('control'), machines: controlMachines }
-      : { database, folder: ddocsFolder('docstate'), machines: handlers.machines },
-  )
+      : { database, folder: ddocsFolder('docstate'), machines: handlers.machines }
+  })
 }

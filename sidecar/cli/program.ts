@@ -26,15 +26,19 @@ export function createProgram(terminal: Terminal, version: string): Command {
   add('deploy', 'bring the design documents into the databases')
     .option('--dry-run', 'only show what would change')
     .option('--ddocs <folder>', 'a folder of your own design documents, for --database')
-    .option('--database <name>', 'the database that gets them')
+    .option('--database <name>', "the database that gets them, or a glob: 'userdb-*'")
+    .option('--prune', 'remove design documents that the folder does not have')
+    .option('--rollback', 'take back what a deploy has left unfinished')
+    .option('--take-over', 'go on also where another deploy seems to be at work')
+    .option('--no-disk-check', 'build indexes also where the disk seems too small')
     .option('--remove-machines', 'take out machines that no handlers declare any more, and their guard')
     .option('--target <dialect>', 'es2017, or es5 for SpiderMonkey 1.8.5 (default: what the server needs)')
     .action((options: Parameters<typeof deploy>[2], command: Command) =>
       deploy(terminal, readConfig(command, terminal.env), options),
     )
 
-  add('status', 'count the documents of each type by state').action((_, command: Command) =>
-    status(terminal, readConfig(command, terminal.env)),
+  add('status', 'count the documents of each type by state; tell how far the indexes are, and who works').action(
+    (_, command: Command) => status(terminal, readConfig(command, terminal.env)),
   )
 
   add('explain', 'tell what happens to one document, and why')

@@ -1,14 +1,19 @@
 import type { Config } from '../config.ts'
+import type { Couch } from '../couch/client.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { countStates, type StateCount } from '../docstate/operator/status.ts'
+import { keepsIndexes } from '../duties.ts'
+import { measureIndexes } from '../indexes/measure.ts'
+import { readNotes } from '../indexes/notes.ts'
 import { resolveDatabases } from '../roster.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
 import { withCouch } from './connect.ts'
+import { indexLines } from './index-lines.ts'
 import type { Terminal } from './terminal.ts'
 import { whileBuilding } from './while-building.ts'
 
-/** How many documents of each type are in which state, and how they stand there; which workers there are. */
+/** How many documents of each type are in which state, and how they stand there; how far the indexes are; which workers there are. */
 export async function status(terminal: Terminal, config: Config): Promise<void> {
   const { signal } = terminal
   await withCouch(config, async (couch) => {
@@ -23,8 +28,22 @@ export async function status(terminal: Terminal, config: Config): Promise<void> 
       }
     }
     const workers = await workersIn(couch.db(config.controlDb), signal)
+    const indexes = await indexesIn(couch, names, workers, config.controlDb, signal)
+    terminal.print(['indexes', ...indexes].join('\n  '))
     terminal.print(`workers\n${workers.length > 0 ? workers.map(lineOf).join('\n') : '  none is running'}`)
   })
+}
+
+async function indexesIn(
+  couch: Couch,
+  databases: Iterable<string>,
+  workers: readonly Listed[],
+  controlDb: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const keepers = workers.filter(keepsIndexes).map(({ id }) => id)
+  const notes = await readNotes(couch.db(controlDb), keepers, signal)
+  return indexLines(await measureIndexes(couch, databases, signal), notes)
 }
 
 async function workersIn(database: Database, signal: AbortSignal): Promise<readonly Listed[]> {

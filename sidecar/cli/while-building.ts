@@ -1,6 +1,7 @@
 import { systemClock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import { isCouchError } from '../couch/errors.ts'
+import { readIndexerTasks } from '../couch/indexer-tasks.ts'
 import { DDOC } from '../docstate/finding/pages.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -40,30 +41,16 @@ const ignoreEnd = (signal: AbortSignal) => (thrown: unknown) => {
   if (!signal.aborted) throw thrown
 }
 
-interface Task {
-  readonly type: string
-  /** Of a shard: `shards/00000000-7fffffff/name.1767225600`. */
-  readonly database?: string
-  readonly design_document?: string
-  readonly changes_done?: number
-  readonly total_changes?: number
-}
-
 /** Only a server admin may ask for the tasks; others learn that there is no answer yet, and no more. */
 async function findProgress(couch: Couch, database: string, signal: AbortSignal): Promise<string> {
   try {
-    const tasks = await couch.request<Task[]>({ path: '_active_tasks', signal, timeoutMs: TASKS_MS })
-    const ours = tasks.filter((task) => isOurs(task, database))
-    const sum = (field: 'changes_done' | 'total_changes') => ours.reduce((n, task) => n + (task[field] ?? 0), 0)
+    const tasks = await readIndexerTasks(couch, { signal, timeoutMs: TASKS_MS })
+    const ours = tasks.filter((task) => task.database === database && task.ddoc === `_design/${DDOC}`)
+    const sum = (field: 'changesDone' | 'changesTotal') => ours.reduce((n, task) => n + task[field], 0)
     if (ours.length === 0) return `no answer about ${database} yet`
-    return `CouchDB is building the index of ${database}: ${sum('changes_done')} of ${sum('total_changes')} changes`
+    return `CouchDB is building the index of ${database}: ${sum('changesDone')} of ${sum('changesTotal')} changes`
   } catch (thrown) {
     if (!isCouchError(thrown)) throw thrown
     return `no answer about ${database} yet; CouchDB may be building its index`
   }
 }
-
-const isOurs = ({ type, database = '', design_document }: Task, name: string): boolean =>
-  type === 'indexer' &&
-  design_document === `_design/${DDOC}` &&
-  database.replace(/^shards\/[^/]+\//, '').replace(/\.\d+$/, '') === name

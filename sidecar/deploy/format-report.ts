@@ -1,22 +1,52 @@
 import type { Change } from './compare.ts'
 import type { DatabaseReport, DdocResult, DeployReport } from './report.ts'
 
+/** More than this and those where nothing has changed are only counted. */
+const MANY = 10
+
 /** The report as lines for a terminal: what was done for each design document, and what differed. */
-export function formatReport({ url, engine, target, databases }: DeployReport): string {
-  return [`${url} (engine ${engine}, ${target})`, ...databases.flatMap(formatDatabase)].join('\n')
+export const formatReport = ({ url, engine, target, databases }: DeployReport): string =>
+  [`${url} (engine ${engine}, ${target})`, formatDatabases(databases)].join('\n')
+
+/** What became of each, and of several at the end how many there were of what. */
+export function formatDatabases(databases: readonly DatabaseReport[]): string {
+  const shown = databases.filter((report) => databases.length <= MANY || fateOf(report) !== 'unchanged')
+  return [...shown.flatMap(formatDatabase), ...(databases.length > 1 ? [summaryOf(databases)] : [])].join('\n')
 }
 
-function formatDatabase({ database, result, ddocs }: DatabaseReport): string[] {
-  const note = { there: '', created: ' (created)', 'would-create': ' (would be created)' }[result]
-  return [`${database}${note}`, ...ddocs.flatMap(formatDdoc)]
+function formatDatabase({ database, result, ddocs, failure }: DatabaseReport): string[] {
+  return [`${database}${failure ? ' failed' : notes[result]}`, ...ddocs.flatMap(formatDdoc)]
+}
+
+function summaryOf(databases: readonly DatabaseReport[]): string {
+  const count = (fate: ReturnType<typeof fateOf>) => databases.filter((report) => fateOf(report) === fate).length
+  const counts = `${count('changed')} changed, ${count('unchanged')} unchanged, ${count('failed')} failed`
+  return `${databases.length} databases: ${counts}`
+}
+
+function fateOf({ result, ddocs, failure }: DatabaseReport): 'failed' | 'unchanged' | 'changed' {
+  if (failure) return 'failed'
+  return (result === 'there' || result === 'complete') && ddocs.every(({ kind }) => kind === 'unchanged')
+    ? 'unchanged'
+    : 'changed'
+}
+
+const notes: Readonly<Record<DatabaseReport['result'], string>> = {
+  there: '',
+  created: ' (created)',
+  'would-create': ' (would be created)',
+  'rolled-back': ' rolled back',
+  complete: ' has nothing unfinished',
 }
 
 const words: Readonly<Record<DdocResult['kind'], string>> = {
   unchanged: 'unchanged',
   created: 'created',
   updated: 'updated',
+  removed: 'removed',
   'would-create': 'would be created',
   'would-update': 'would be updated',
+  'would-remove': 'would be removed',
 }
 
 function formatDdoc(result: DdocResult): string[] {
@@ -24,12 +54,15 @@ function formatDdoc(result: DdocResult): string[] {
     (type) =>
       `    = machines.${type} stays: no handlers declare it here (--remove-machines takes it out, and its guard)`,
   )
-  return [`  ${result.id} ${words[result.kind]}`, ...kept, ...formatChanges(result)]
+  const staged = result.staged ? ', its index built first' : ''
+  return [`  ${result.id} ${words[result.kind]}${staged}`, ...kept, ...formatChanges(result)]
 }
 
 function formatChanges(result: DdocResult): string[] {
   switch (result.kind) {
     case 'unchanged':
+    case 'removed':
+    case 'would-remove':
       return []
     case 'created':
     case 'would-create':

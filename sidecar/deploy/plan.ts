@@ -1,8 +1,9 @@
 import type { CallOptions, Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import { isCouchError } from '../couch/errors.ts'
 import { compareDdocs, type Change } from './compare.ts'
 import { finishDdoc, type Finished } from './keep-machines.ts'
+import { findObsolete } from './obsolete.ts'
+import { sameIndex, viewNames } from './staging/copy.ts'
 
 /** A design document on its way into a database. */
 export interface Wanted {
@@ -18,7 +19,7 @@ export type Step = Wanted &
   (
     | { readonly kind: 'keep' }
     | { readonly kind: 'create'; readonly changes: readonly Change[] }
-    | { readonly kind: 'update'; readonly rev: string; readonly changes: readonly Change[] }
+    | { readonly kind: 'update'; readonly before: StoredDoc; readonly changes: readonly Change[] }
   )
 
 export interface Plan {
@@ -26,21 +27,27 @@ export interface Plan {
   /** False if the database has to be made first. */
   readonly exists: boolean
   readonly steps: readonly Step[]
+  /** Design documents that are to go, as they are. */
+  readonly obsolete: readonly StoredDoc[]
 }
 
 export interface PlanOptions {
   readonly database: Database
+  readonly exists: boolean
   readonly ddocs: readonly Wanted[]
+  /** Whatever else is there is to go. */
+  readonly prune?: boolean | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 /** Compares design documents with those of a database. Writes nothing. Throws `CouchError`. */
-export async function planDeploy({ database, ddocs, signal }: PlanOptions): Promise<Plan> {
-  const exists = await isThere(database, signal)
+export async function planDeploy({ database, exists, ddocs, prune = false, signal }: PlanOptions): Promise<Plan> {
   const steps: Step[] = []
   for (const wanted of ddocs)
     steps.push(exists ? await planStep(database, wanted, { signal }) : stepTo(wanted, undefined))
-  return { database, exists, steps }
+  const wantedIds = ddocs.map(({ compiled }) => compiled._id)
+  const obsolete = exists && prune ? await findObsolete(database, wantedIds, { signal }) : []
+  return { database, exists, steps, obsolete }
 }
 
 /** Again for one document, when somebody else has written it meanwhile. */
@@ -48,20 +55,17 @@ export async function planStep(database: Database, wanted: Wanted, options?: Cal
   return stepTo(wanted, await database.find(wanted.compiled._id, { attachments: true }, options))
 }
 
-function stepTo({ compiled, removeMachines }: Wanted, current: StoredDoc | undefined): Step {
-  const finished = finishDdoc(compiled, current, removeMachines)
+function stepTo({ compiled, removeMachines }: Wanted, before: StoredDoc | undefined): Step {
+  const finished = finishDdoc(compiled, before, removeMachines)
   const step = { compiled, removeMachines, ...finished }
-  const changes = compareDdocs(current, finished.ddoc)
-  if (!current) return { ...step, kind: 'create', changes }
-  return changes.length === 0 ? { ...step, kind: 'keep' } : { ...step, kind: 'update', rev: current._rev, changes }
+  const changes = compareDdocs(before, finished.ddoc)
+  if (!before) return { ...step, kind: 'create', changes }
+  return changes.length === 0 ? { ...step, kind: 'keep' } : { ...step, kind: 'update', before, changes }
 }
 
-async function isThere(database: Database, signal: AbortSignal | undefined): Promise<boolean> {
-  try {
-    await database.info({ signal })
-    return true
-  } catch (thrown) {
-    if (isCouchError(thrown, 'not_found')) return false
-    throw thrown
-  }
-}
+/** Whether it takes away an index that somebody may be asking, and puts one that is not built in its place. */
+export const replacesIndex = (step: Step): boolean =>
+  step.kind === 'update' &&
+  viewNames(step.before).length > 0 &&
+  viewNames(step.ddoc).length > 0 &&
+  !sameIndex(step.before, step.ddoc)

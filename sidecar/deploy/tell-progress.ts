@@ -13,23 +13,19 @@ interface Pending {
 const LOOK_MS = 5000
 
 /**
- * How far a deploy came that broke off, as sentences: what was written, what was not, and what nobody knows. CouchDB
- * writes each document by itself, also those of one `_bulk_docs`. A write without an answer may have arrived, so the
- * document is looked at.
- *
- * @param done of each database that was begun; the last may lack documents
+ * How far a deploy came in the database where it broke off, as sentences: what was written, what was not, and what
+ * nobody knows. CouchDB writes each document by itself, also those of one `_bulk_docs`. A write without an answer may
+ * have arrived, so the document is looked at.
  */
-export async function tellProgress(plans: readonly Plan[], done: readonly DatabaseReport[]): Promise<string[]> {
-  const settled = done.flatMap(({ database, ddocs }) => ddocs.map(({ id }) => `${database}/${id}`))
-  const written = done.flatMap(({ database, result, ddocs }) => [
-    ...(result === 'created' ? [`the database ${database}`] : []),
-    ...ddocs.flatMap(({ kind, id }) => (kind === 'unchanged' ? [] : [`${database}/${id}`])),
-  ])
-  const missing = plans.flatMap(({ database, steps }) =>
-    steps.flatMap((step): Pending[] => {
-      const name = `${database.name}/${step.ddoc._id}`
-      return step.kind === 'keep' || settled.includes(name) ? [] : [{ name, database, step }]
-    }),
+export async function tellProgress({ database, steps }: Plan, done: DatabaseReport): Promise<string[]> {
+  const nameOf = (id: string) => `${database.name}/${id}`
+  const settled = done.ddocs.map(({ id }) => id)
+  const written = [
+    ...(done.result === 'created' ? [`the database ${database.name}`] : []),
+    ...done.ddocs.flatMap(({ kind, id }) => (kind === 'unchanged' ? [] : [nameOf(id)])),
+  ]
+  const missing = steps.flatMap((step): Pending[] =>
+    step.kind === 'keep' || settled.includes(step.ddoc._id) ? [] : [{ name: nameOf(step.ddoc._id), database, step }],
   )
   const [failed, ...rest] = missing
   if (!failed) return []

@@ -1,24 +1,48 @@
-import type { Database } from '../couch/database.ts'
+import type { CallOptions, Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { DdocResult } from './report.ts'
-import { planStep, type Step } from './plan.ts'
+import { planStep, type Plan, type Step } from './plan.ts'
 
 /** Two deploys at a time settle in one round; more rounds than this and something rewrites it without end. */
 const ROUNDS = 5
 
+/**
+ * Does what a plan says, one document after the other. Throws `CouchError`.
+ *
+ * @param results has at any time what is done
+ * @param write one of them
+ */
+export async function writePlan(
+  { database, steps, obsolete }: Plan,
+  results: DdocResult[],
+  write: (step: Step) => Promise<DdocResult>,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const step of steps) results.push(await write(step))
+  for (const { _id: id, _rev } of obsolete) {
+    await database.remove(id, _rev, { signal })
+    results.push({ kind: 'removed', id })
+  }
+}
+
 /** Writes one design document. Where somebody was faster, compares again with what is there now. */
-export async function writeStep(database: Database, planned: Step, signal?: AbortSignal): Promise<DdocResult> {
+export async function writePatiently(database: Database, planned: Step, options?: CallOptions): Promise<DdocResult> {
   let step = planned
   for (let round = 1; ; round++) {
-    const { ddoc, kept } = step
-    const result = { id: ddoc._id, ...(kept.length > 0 && { kept }) }
-    if (step.kind === 'keep') return { kind: 'unchanged', ...result }
     try {
-      await database.put(step.kind === 'update' ? { ...ddoc, _rev: step.rev } : ddoc, { signal })
-      return { kind: step.kind === 'update' ? 'updated' : 'created', changes: step.changes, ...result }
+      return await writeStep(database, step, options)
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict') || round === ROUNDS) throw thrown
     }
-    step = await planStep(database, step, { signal })
+    step = await planStep(database, step, options)
   }
+}
+
+/** Writes one design document as it was planned, or throws that somebody was faster. */
+export async function writeStep(database: Database, step: Step, options?: CallOptions): Promise<DdocResult> {
+  const { ddoc, kept } = step
+  const result = { id: ddoc._id, ...(kept.length > 0 && { kept }) }
+  if (step.kind === 'keep') return { kind: 'unchanged', ...result }
+  await database.put(step.kind === 'update' ? { ...ddoc, _rev: step.before._rev } : ddoc, options)
+  return { kind: step.kind === 'update' ? 'updated' : 'created', changes: step.changes, ...result }
 }

@@ -9,6 +9,11 @@ export const ABOUT = {
     type: 'of the document',
     state: 'that it was in before',
   },
+  index: {
+    database: 'name of the database',
+    ddoc: 'id of the design document',
+    index: 'its name; null where it is that of all views',
+  },
   mail: { message_id: 'as in the mail’s header', to: 'address of the recipient' },
   part: { part: 'of the sidecar' },
   worker: { role: 'of the worker', worker: 'its id' },
@@ -106,6 +111,16 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
     about: 'document',
     when: 'branches that replication brought were made one document',
     fields: { branches: 'how many there were' },
+  },
+  'index:built': {
+    about: 'index',
+    when: 'an index has all that its database had when its build began',
+    fields: { lag_ms: 'milliseconds since the first change that was missing became known' },
+  },
+  'index:failed': {
+    about: 'index',
+    when: 'an index could not be built; it is tried again',
+    fields: { ...WHY, retry_in_ms: 'milliseconds until then' },
   },
   'mail:sent': {
     about: 'mail',

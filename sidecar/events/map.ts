@@ -2,6 +2,8 @@
  * What the sidecar tells of its own life: the channels, by the name of what it is about and what it did. Whoever adds
  * one describes it in `catalogue.ts`, of which docs/events.md is made.
  */
+import type { LiveValue } from '../../ddocs/lib/live-settings.ts'
+
 export interface EventMap {
   'database:created': OfAccount
   'database:updated': OfAccount
@@ -18,9 +20,11 @@ export interface EventMap {
   'document:parked': OfDocument & { readonly reason: string }
   'document:failed': OfDocument & Why & { readonly attempts: number; readonly retry_at: string | null }
   'conflict:resolved': OfDocument & { readonly branches: number }
+  'index:built': OfIndex & { readonly lag_ms: number }
+  'index:failed': OfIndex & Why & { readonly retry_in_ms: number }
   'mail:sent': { readonly message_id: string; readonly to: string }
   'mail:failed': { readonly message_id: string; readonly to: string } & Why
-  'settings:changed': { readonly part: string; readonly settings: Readonly<Record<string, boolean | number>> }
+  'settings:changed': { readonly part: string; readonly settings: Readonly<Record<string, LiveValue>> }
   'worker:joined': OfWorker
   'worker:left': OfWorker
 }
@@ -38,6 +42,12 @@ export interface OfDocument extends InDatabase {
   readonly id: string
   readonly type: string
   readonly state: string
+}
+
+/** `index` is null where it is that of all views. */
+interface OfIndex extends InDatabase {
+  readonly ddoc: string
+  readonly index: string | null
 }
 
 interface OfWorker {

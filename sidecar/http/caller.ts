@@ -16,22 +16,36 @@ export type CallerOf = (c: Context) => Promise<Caller | undefined>
 const BELIEVED_MS = 5_000
 const MAX_REMEMBERED = 1_000
 
+interface Remembered {
+  readonly caller: Promise<Caller | undefined>
+  /** By the clock's ticks. */
+  until: number
+}
+
 /**
  * Asks CouchDB who somebody is, with the caller's own credentials. The answer is remembered for seconds under a hash of
- * them.
+ * them, and one question answers all who come meanwhile: hundreds of readers of a feed may come back at once.
  */
 export function createCallers({ whoIs, clock }: CallersOptions): CallerOf {
-  const remembered = new Map<string, { caller: Caller | undefined; until: number }>()
+  const remembered = new Map<string, Remembered>()
+  const never = new AbortController().signal // whoever asks first may leave before the others
+
+  function ask(key: string, credentials: Credentials): Promise<Caller | undefined> {
+    const asked: Remembered = { caller: whoIs(credentials, never), until: Infinity }
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
+    remembered.set(key, asked)
+    asked.caller.then(
+      () => (asked.until = clock.ticks() + BELIEVED_MS),
+      () => remembered.delete(key),
+    )
+    return asked.caller
+  }
 
   return async function callerOf(c) {
     const credentials = { authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }
     const key = hashOf(credentials)
     const known = remembered.get(key)
-    if (known && clock.ticks() < known.until) return known.caller
-    const caller = await whoIs(credentials, c.req.raw.signal)
-    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
-    remembered.set(key, { caller, until: clock.ticks() + BELIEVED_MS })
-    return caller
+    return known && clock.ticks() < known.until ? known.caller : ask(key, credentials)
   }
 }
 

@@ -35,7 +35,10 @@ export function dbUpdates({ feed, whoIs, clock, log, signal }: DbUpdatesRouteOpt
 
   async function answer(c: Context, viewer: Viewer): Promise<Response> {
     const query = queryFrom(c.req)
-    const headers: Record<string, string> = { 'Content-Type': FORMATS[query.feed].type, 'X-Accel-Buffering': 'no' } // nginx would keep rows
+    const headers: Record<string, string> = {
+      'Content-Type': FORMATS[query.feed].type,
+      'X-Accel-Buffering': 'no', // nginx would keep rows
+    }
     if (query.feed === 'normal') {
       headers.ETag = etagOf([await feed.state(c.req.raw.signal), viewer, query])
       headers['Cache-Control'] = 'private, no-cache'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { parts, type Part, type SettingsOf } from '../../ddocs/lib/live-settings.ts'
+import { parts, type LiveValue, type Part, type SettingsOf } from '../../ddocs/lib/live-settings.ts'
 import type { Doc } from '../couch/documents.ts'
 import { createEvents, type Events } from '../events/channels.ts'
 import { readSettings } from './read-settings.ts'
@@ -40,7 +40,9 @@ export class Current {
     const { settings, faults } = readSettings(part, doc)
     this.#complain(part, faults.join('; '))
     const before = this.#all[part]
-    const changed = (Object.keys(settings) as (keyof typeof settings)[]).filter((key) => settings[key] !== before[key])
+    const changed = (Object.keys(settings) as (keyof typeof settings)[]).filter(
+      (key) => !isSame(settings[key], before[key]),
+    )
     if (changed.length === 0) return
     this.#all = { ...this.#all, [part]: settings }
     const pick = (from: typeof settings) => Object.fromEntries(changed.map((key) => [key, from[key]]))
@@ -57,3 +59,5 @@ export class Current {
     this.#said.set(part, reason)
   }
 }
+
+const isSame = (one: LiveValue, other: LiveValue) => JSON.stringify(one) === JSON.stringify(other)

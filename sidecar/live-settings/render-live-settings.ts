@@ -4,7 +4,7 @@ const HEAD = `| key | value | default | meaning |
 | --- | --- | --- | --- |`
 
 const rowOf = ([key, setting]: readonly [string, LiveSetting]): string =>
-  `| \`${key}\` | ${expectedBy(setting)} | ${setting.default} | ${setting.meaning} |`
+  `| \`${key}\` | ${expectedBy(setting)} | ${JSON.stringify(setting.default)} | ${setting.meaning} |`
 
 /** All live settings as Markdown, a table for each document. */
 export const renderLiveSettings = (): string =>

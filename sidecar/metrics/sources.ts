@@ -4,6 +4,8 @@ import type { Engine } from '../docstate/engine.ts'
 import type { DbUpdatesCounts } from '../global-changes/reading/db-updates.ts'
 import type { GlobalChangesCounts } from '../global-changes/writing/global-changes.ts'
 import type { ReaderCounts } from '../http/channel-feed.ts'
+import type { Entry } from '../indexes/entry.ts'
+import type { IndexesCounts } from '../indexes/indexes.ts'
 import type { MailCounts } from '../mail/counts.ts'
 
 /** Where the numbers are: kept by the parts, read when somebody asks for metrics. */
@@ -21,4 +23,12 @@ export interface Sources {
   readonly workers: () => number | undefined
   readonly globalChanges: () => GlobalChangesCounts
   readonly dbUpdates: () => DbUpdatesCounts
+  readonly indexes: () => IndexesReading
+}
+
+export interface IndexesReading {
+  readonly counts: IndexesCounts
+  readonly entries: Iterable<Entry>
+  /** Milliseconds since the epoch. */
+  readonly now: number
 }

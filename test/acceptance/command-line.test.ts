@@ -164,6 +164,8 @@ describe('exit 2', () => {
     [['explain', 'control'], "missing required argument 'docid'"],
     [['retry', 'control'], 'either a document id or --all'],
     [['deploy', '--ddocs', 'here'], '--ddocs and --database'],
+    [['deploy', '--prune'], '--prune: expected --ddocs'],
+    [['deploy', '--rollback', '--dry-run'], '--rollback: expected no other flag'],
     [['status'], 'COUCHDB_URL: expected'],
   ])('wrong usage: %j', async (args, said) => {
     const { code, stdout, stderr } = await runCommand(args)

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import { liveSettings, settingsFaults, settingsId, fits, parts } from '../../ddocs/lib/live-settings.ts'
+import {
+  liveSettings,
+  settingsFaults,
+  settingsId,
+  fits,
+  parts,
+  type LiveSetting,
+} from '../../ddocs/lib/live-settings.ts'
 import { createTestCouch } from '../support/couchdb.ts'
 import { guardedDb, newDevice, tryBulk, tryPut } from './guarded-db.ts'
 import { createAnonymous, createUser } from './users.ts'
@@ -14,6 +21,7 @@ const accepted: readonly [string, Record<string, unknown>][] = [
   ['nothing set', {}],
   ['one thing set', { update_db: false }],
   ['its type', { type: 'config', max_event_delay: 50 }],
+  ['names and globs', { _id: 'config:ken', ignore: ['orders', 'tmp-*'], batch_channels: 0 }],
   ['all of it', { update_db: true, max_event_delay: 0, max_write_delay: 86_400_000, sweep_interval: 1000 }],
 ]
 
@@ -38,6 +46,10 @@ const refused: readonly [string, Record<string, unknown>, string][] = [
   ['half a millisecond', { max_event_delay: 0.5 }, delayed('max_event_delay', '0.5')],
   ['more than a day', { max_event_delay: 86_400_001 }, delayed('max_event_delay', '86400001')],
   ['a number beyond all', { max_write_delay: 1e308 }, delayed('max_write_delay', '1e+308')],
+  ['a name for a list', { _id: 'config:ken', ignore: 'orders' }, 'ignore: expected a list of names of databases'],
+  ['a list with a number', { _id: 'config:ken', ignore: ['a', 1] }, 'ignore: expected a list of names of databases'],
+  ['a list with nothing', { _id: 'config:ken', ignore: [''] }, 'ignore: expected a list of names of databases'],
+  ['no batch at all', { _id: 'config:ken', batch_size: 0 }, 'batch_size: expected a whole number of changes from 1 to'],
   ['sweeps without a pause', { sweep_interval: 0 }, delayed('sweep_interval', '0', 1000)],
   ['sweeps in quick succession', { sweep_interval: 999 }, delayed('sweep_interval', '999', 1000)],
   [
@@ -102,9 +114,9 @@ test('nobody else sets anything', async () => {
 
 test('every default can be written, and no number is so large that a timer would not keep it', () => {
   for (const part of parts) {
-    const defaults = Object.entries(liveSettings[part]).map(([key, setting]) => [key, setting.default])
+    const defaults = Object.entries<LiveSetting>(liveSettings[part]).map(([key, setting]) => [key, setting.default])
     expect(settingsFaults({ _id: settingsId(part), ...(Object.fromEntries(defaults) as object) })).toEqual([])
-    for (const setting of Object.values(liveSettings[part])) {
+    for (const setting of Object.values<LiveSetting>(liveSettings[part])) {
       expect(fits(setting, setting.default)).toBe(true)
       if (setting.kind === 'whole-number') expect(setting.max * 1.2).toBeLessThan(2 ** 31)
     }

@@ -52,26 +52,30 @@ test('a wrong password is told', async () => {
 })
 
 describe('a deploy that breaks off', () => {
-  const three = { 'a/a.json': '1', 'b/b.json': '2', 'c/c.json': '3' }
+  const files = { 'a/a.json': '1', 'b/b.json': '2', 'c/c.json': '3' }
   const writes =
     (id: string) =>
     ({ method, path }: SeenRequest) =>
       method === 'PUT' && path.endsWith(id)
 
-  test('tells what was written in each database and what was not, and another run does the rest', async () => {
-    const [one, two] = [await freshDb('deploy'), await freshDb('deploy')]
+  test('tells what was written and what was not, does the other databases, and another run does the rest', async () => {
+    const [one, two, three] = [await freshDb('deploy'), await freshDb('deploy'), await freshDb('deploy')]
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })
-    const folder = ddocFolder(three)
-    const deployments = [one, two].map(({ name }) => ({ database: name, folder }))
+    const folder = ddocFolder(files)
+    const deployments = [one, two, three].map(({ name }) => ({ database: name, folder }))
     proxy.plan((request) => (writes(`${two.name}/_design/b`)(request) ? refuse(400) : undefined))
     const error = await errorOf(deployDdocs({ couch, deployments }))
     expect(error.code).toBe('server_refused')
-    const names = ['a', 'b', 'c'].map((name) => `${one.name}/_design/${name}`)
     expect(error.faults.slice(1)).toEqual([
-      `written before that: ${names.join(', ')}, ${two.name}/_design/a`,
+      `written before that: ${two.name}/_design/a`,
       `not written: ${two.name}/_design/b, ${two.name}/_design/c`,
       'another run does the rest',
+    ])
+    expect(error.reports.map(({ ddocs, failure }) => [ddocs.length, failure?.code])).toEqual([
+      [3, undefined],
+      [1, 'server_refused'],
+      [3, undefined],
     ])
 
     proxy.plan(() => undefined)
@@ -79,6 +83,7 @@ describe('a deploy that breaks off', () => {
     expect(report.databases.flatMap(({ ddocs }) => ddocs.map(({ kind }) => kind))).toEqual([
       ...['unchanged', 'unchanged', 'unchanged'],
       ...['unchanged', 'created', 'created'],
+      ...['unchanged', 'unchanged', 'unchanged'],
     ])
   })
 
@@ -87,7 +92,7 @@ describe('a deploy that breaks off', () => {
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })
     proxy.next(cutAfterUpstream, writes('_design/b'))
-    const error = await errorOf(deploy(couch, db.name, ddocFolder(three)))
+    const error = await errorOf(deploy(couch, db.name, ddocFolder(files)))
     expect(error.code).toBe('server_unreachable')
     expect(error.message).toContain(`written before that: ${db.name}/_design/a, ${db.name}/_design/b\n`)
     expect(error.message).toContain(`not written: ${db.name}/_design/c`)
@@ -98,7 +103,7 @@ describe('a deploy that breaks off', () => {
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })
     proxy.next(() => proxy.down(), writes('_design/a'))
-    const lost = await errorOf(deploy(couch, db.name, ddocFolder(three)))
+    const lost = await errorOf(deploy(couch, db.name, ddocFolder(files)))
     expect(lost.faults.slice(1, 4)).toEqual([
       'nothing was written before that',
       `written or not, nobody knows: ${db.name}/_design/a`,
@@ -109,7 +114,7 @@ describe('a deploy that breaks off', () => {
     const name = uniqueName('deploy')
     onTestFinished(() => deleteDb(name))
     proxy.next(refuse(500), writes('_design/a'))
-    const made = await errorOf(deploy(couch, name, ddocFolder(three), { createDatabases: true }))
+    const made = await errorOf(deploy(couch, name, ddocFolder(files), { createDatabases: true }))
     expect(made.message).toContain(`written before that: the database ${name}\n`)
   })
 
@@ -119,7 +124,7 @@ describe('a deploy that breaks off', () => {
     const stopping = new AbortController()
     proxy.next(() => stopping.abort(new Error('stopped by hand')), writes('_design/b'))
     const { signal } = stopping
-    const error = await errorOf(deploy(createTestCouch({ url: proxy.url }), db.name, ddocFolder(three), { signal }))
+    const error = await errorOf(deploy(createTestCouch({ url: proxy.url }), db.name, ddocFolder(files), { signal }))
     expect(error).toMatchObject({ code: 'stopped', cause: { message: 'stopped by hand' } })
     expect(error.faults.slice(0, 2)).toEqual(['stopped by hand', `written before that: ${db.name}/_design/a`])
   })

@@ -86,7 +86,8 @@ test('compares again when somebody else was faster', async () => {
   const db = await freshDb('deploy')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
-  const isWrite = ({ method, path }: { method: string; path: string }) => method === 'PUT' && path.includes('_design')
+  const isWrite = ({ method, path }: { method: string; path: string }) =>
+    method === 'PUT' && path.endsWith('_design/app')
   const conflict = refuse(409, { error: 'conflict', reason: 'Document update conflict.' })
 
   proxy.next(async (exchange) => {
@@ -97,11 +98,12 @@ test('compares again when somebody else was faster', async () => {
   expect(raced.databases[0]!.ddocs[0]).toMatchObject({ kind: 'updated' })
   expect((await db.get('_design/app')).limit).toBe(1)
 
+  const more = ddocFolder({ ...app(1), 'app/limit.json': '2' })
   proxy.next(async (exchange) => {
-    await deploy(createTestCouch(), db.name, ddocFolder(app(2)))
+    await deploy(createTestCouch(), db.name, more)
     await conflict(exchange)
   }, isWrite)
-  const equal = await deploy(couch, db.name, ddocFolder(app(2)))
+  const equal = await deploy(couch, db.name, more)
   expect(equal.databases[0]!.ddocs).toEqual([{ kind: 'unchanged', id: '_design/app' }])
 })
 

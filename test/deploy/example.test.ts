@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { formatReport } from '../../sidecar/deploy/format-report.ts'
-import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { createTestCouch, freshDb, serverKind } from '../support/couchdb.ts'
 import { deploy } from './app.ts'
 import { ddocFolder } from './folder.ts'
 
@@ -12,13 +12,16 @@ const example = /## An example\n(.*?)\n## /s.exec(page)![1]!
 const blocks = [...example.matchAll(/```\w*\n(.*?)```/gs)].map(([, block]) => block!)
 const paths = [...example.matchAll(/`ddocs\/orders\/(\S+\.ts)`/g)].map(([, path]) => path!)
 
+/** There is no index to build first where nobody knows how far one is. */
+const notHere = serverKind() === 'embedded' ? ', its index built first' : ''
+
 test('the worked example does what the page says', async () => {
   const [map, total, created, changed] = blocks
   const db = await freshDb('orders')
   const couch = createTestCouch()
   const folder = ddocFolder({ [paths[0]!]: map!, [paths[1]!]: total! })
   /** Below the line that tells the server and its engine. */
-  const changes = (text: string) => text.trim().split('\n').slice(1)
+  const changes = (text: string) => text.replace(notHere, '').trim().split('\n').slice(1)
   const said = async (dryRun: boolean) =>
     changes(formatReport(await deploy(couch, db.name, folder, { dryRun })).replace(db.name, 'orders'))
 

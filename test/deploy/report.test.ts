@@ -60,6 +60,7 @@ test('a report shows what was done and the lines that differ', () => {
     '    ~ views.v.map',
     '      -   b',
     '      +   B',
+    '3 databases: 2 changed, 1 unchanged, 0 failed',
   ])
 })
 

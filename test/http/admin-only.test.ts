@@ -113,6 +113,23 @@ describe('what is for admins only', () => {
     expect(asked).toBe(3)
   })
 
+  it('is decided by CouchDB once for hundreds who come together', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, async () => app.request('/secret', { headers: admin })),
+    )
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(asked).toBe(1)
+  })
+
+  it('is given to others when whoever asked first has left', async () => {
+    const leaving = new AbortController()
+    const first = app.request('/secret', { headers: admin, signal: leaving.signal })
+    const second = app.request('/secret', { headers: admin })
+    leaving.abort()
+    expect([(await second).status, asked]).toEqual([200, 1])
+    await first
+  })
+
   it('is not given while CouchDB is away, and that is not remembered', async () => {
     const away = createApp('http://127.0.0.1:1')
     const response = await away.request('/secret', { headers: admin })

@@ -16,8 +16,7 @@ const REASON = 'You are not a server admin.'
 
 describe('whoever may see nothing is told so before anything else', () => {
   it.each(queries)('%s', async (query) => {
-    const { db, get } = await start()
-    await deleteDb(db.name)
+    const { get } = await start({ missing: true })
     for (const [headers, status, error, reason] of [
       [{}, 401, 'unauthorized', REASON],
       [{ authorization: basic(uniqueName('nobody'), 'wrong') }, 401, 'unauthorized', 'Name or password is incorrect.'],

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { updatesOf } from '../global-changes/reading/event-database.ts'
+import { hold } from '../global-changes/reading/faults.ts'
 import { eventually } from '../support/eventually.ts'
 import { cutAfterBytes, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { createManualClock } from '../support/manual-clock.ts'
@@ -151,6 +152,21 @@ test('the stop ends every feed in good order, and those that come after it at on
     const text = await (await get(`?feed=${feed}&since=${last_seq}&heartbeat=60000`)).text()
     expect(idsOf(rowsIn(text))).toEqual(['updated:new'])
   }
+})
+
+test('… but for an answer that has to be whole, which is', async () => {
+  const proxy = await startFaultyProxy()
+  const { get, stop } = await start({ url: proxy.url, told: updatesOf(501) })
+  const held = hold('request')
+  proxy.next(
+    held.fault,
+    (request) => isPage(request) && request.query.get('since') !== '0' && request.query.get('limit') !== '0',
+  )
+  const response = await get()
+  await eventually(() => expect(held.isThere()).toBe(true))
+  await stop()
+  held.release()
+  expect(((await response.json()) as Listed).results).toHaveLength(501)
 })
 
 test('nothing stays of a client that leaves, whatever it was waiting for', async () => {

@@ -9,7 +9,7 @@ import { createHttp } from '../../sidecar/http/app.ts'
 import { dbUpdates } from '../../sidecar/http/db-updates.ts'
 import { listen } from '../../sidecar/http/listen.ts'
 import { freshEventDatabase } from '../global-changes/reading/event-database.ts'
-import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
+import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 
 const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
 
@@ -25,6 +25,8 @@ interface StartOptions {
   readonly clock?: Clock
   readonly whoIs?: WhoIs
   readonly routes?: readonly Hono[]
+  /** There is no database. */
+  readonly missing?: boolean
   /** What is in the database before anybody follows it. */
   readonly told?: readonly string[]
 }
@@ -34,6 +36,7 @@ export async function start(options: StartOptions = {}) {
   const { url = couchUrl(), clock = systemClock, routes = [], told = [] } = options
   const db = await freshEventDatabase()
   if (told.length > 0) await db.tell(...told)
+  if (options.missing) await deleteDb(db.name)
   const sessions = createSessions({ url })
   onTestFinished(() => sessions.close())
   const events = createEvents({ log })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deleteDb, needs } from '../support/couchdb.ts'
+import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { updatesOf } from '../global-changes/reading/event-database.ts'
 import { admin, idsOf, rowsIn, start, type Row } from './db-updates-rig.ts'
@@ -148,8 +148,7 @@ describe.each(feeds)('feed=%s', (feed) => {
   })
 
   it('says that the database is missing', async () => {
-    const { db, get } = await start()
-    await deleteDb(db.name)
+    const { get } = await start({ missing: true })
     for (const query of ['', '&since=now', '&limit=0', '&descending=true', '&heartbeat=1000']) {
       const response = await get(`?feed=${feed}${query}`)
       const said = { error: 'not_found', reason: 'Database does not exist.' }
@@ -168,8 +167,7 @@ describe.each(feeds)('feed=%s', (feed) => {
 })
 
 it.each(['bogus', '', 'live', 'NORMAL'])('refuses feed=%s', async (feed) => {
-  const { db, get } = await start()
-  await deleteDb(db.name) // which is said later, if at all
+  const { get } = await start({ missing: true }) // which is said later, if at all
   const response = await get(`?feed=${feed}&since=garbage`)
   const reason = 'Supported `feed` types: normal, continuous, longpoll, eventsource'
   expect([response.status, await response.json()]).toEqual([400, { error: 'bad_request', reason }])

@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it, test } from 'vitest'
 import { Counts } from '../../sidecar/docstate/counts.ts'
+import { Entry } from '../../sidecar/indexes/entry.ts'
 import { GROUPS } from '../../sidecar/metrics/catalogue.ts'
 import { expose, type Format } from '../../sidecar/metrics/exposition.ts'
 import { parseExposition, valueOf } from './parse-exposition.ts'
-import { engineSaying, sourcesOf } from './sources.ts'
+import { engineSaying, noIndexes, sourcesOf } from './sources.ts'
 
 const FORMATS = ['prometheus', 'openmetrics'] as const
 const catalogue = GROUPS.flatMap(({ prefix, labels, metrics }) =>
@@ -22,7 +23,10 @@ const families = async (sources = sourcesOf(), format: Format = 'prometheus') =>
 function busy() {
   const counts = new Counts()
   counts.of({ type: 'order', state: 'paid' }).took.add(3)
-  return sourcesOf({ tallies: new Map([['control', counts]]) })
+  const index = new Entry({ database: 'orders', ddoc: '_design/sales', kind: 'view', name: 'by_total', rev: '1-a' }, 0)
+  index.read({ seq: 3, lag: 4, isRunning: false }, 1000)
+  const indexes = () => ({ counts: noIndexes, entries: [index], now: 60_000 })
+  return sourcesOf({ tallies: new Map([['control', counts]]), indexes })
 }
 
 test.each(FORMATS)('every metric of the catalogue is served, and no other, as it is described: %s', async (format) => {

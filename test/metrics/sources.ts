@@ -1,13 +1,21 @@
+import { Durations } from '../../sidecar/core/durations.ts'
 import { createMemory } from '../../sidecar/core/memory.ts'
 import { Counts } from '../../sidecar/docstate/counts.ts'
 import type { Engine, EngineHealth, EngineLag } from '../../sidecar/docstate/engine.ts'
 import type { GlobalChangesCounts } from '../../sidecar/global-changes/writing/global-changes.ts'
+import type { IndexesCounts } from '../../sidecar/indexes/indexes.ts'
 import { noMails } from '../../sidecar/mail/counts.ts'
 import type { Sources } from '../../sidecar/metrics/sources.ts'
 
 const nothing: GlobalChangesCounts = {
   ...{ on: true, pendingEvents: 0, pendingWrites: 0, written: 0, requests: 0, conflicts: 0 },
   ...{ swept: 0, lagMs: 0, sweptMsAgo: 0 },
+}
+
+export const noIndexes: IndexesCounts = {
+  ...{ databases: 0, fresh: 0, behind: 0, failing: 0, worstLagMs: 0, queued: 0, resubmitted: 0 },
+  ...{ building: 0, built: 0, failures: 0, lags: new Durations(), requests: 0, swept: 0, pace: 1, paused: undefined },
+  serversKen: 'unknown',
 }
 
 /** Numbers as the parts keep them: of a sidecar that has not done anything, unless told. */
@@ -21,6 +29,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   workers: () => 1,
   globalChanges: () => nothing,
   dbUpdates: () => ({ readers: 0, rows: 0, pages: 0, slow: 0 }),
+  indexes: () => ({ counts: noIndexes, entries: [], now: 0 }),
   ...options,
 })
 

@@ -124,6 +124,7 @@ export class Reader implements Reading {
     const gathered = (this.#gathered ??= this.#beginToGather()) // before the page is read
     const isSettled = this.#isSettled()
     const page = await this.#page(most, signal)
+    signal.throwIfAborted() // or an alarm would outlive the reader
     const updates = page.updates.filter((update) => update.isFor(viewer))
     const wanted = updates.slice(0, most)
     const isEnd = page.isLast && wanted.length === updates.length

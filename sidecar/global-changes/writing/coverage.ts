@@ -1,9 +1,9 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
+import { readDatabases, type Reading } from '../../couch/survey.ts'
 import { parseEventId, type DatabaseEvent } from '../documents.ts'
 import type { Ledger } from './ledger.ts'
-import { knownAfter, type Reading } from './lookout.ts'
-import { readDatabases } from './survey.ts'
+import { knownAfter } from './lookout.ts'
 
 /** How far databases were before events about them were written. */
 export type Readings = ReadonlyMap<string, Reading | undefined>

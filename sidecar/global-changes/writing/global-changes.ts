@@ -16,7 +16,7 @@ import type { GlobalChangesSettings } from './settings.ts'
 import type { Share } from './share.ts'
 import { Sources } from './sources.ts'
 import { createSweep } from './sweep.ts'
-import { createSweeps } from './sweeps.ts'
+import { createSweeps } from '../../couch/sweeps.ts'
 
 export interface GlobalChangesOptions {
   readonly couch: Couch

@@ -2,7 +2,8 @@ import { hash } from 'node:crypto'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { createLocalDoc, readLocalDocs, type LocalDoc } from '../../couch/local.ts'
-import type { Known, Reading } from './lookout.ts'
+import type { Reading } from '../../couch/survey.ts'
+import type { Known } from './lookout.ts'
 
 /** So many parts can be shared by as many workers; each is a document of its own. */
 export const BUCKETS = 64

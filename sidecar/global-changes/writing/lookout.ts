@@ -1,12 +1,5 @@
+import type { Reading } from '../../couch/survey.ts'
 import type { DatabaseEvent } from '../documents.ts'
-
-/** How far a database was when it was looked at. */
-export interface Reading {
-  /** `instance_start_time`: another one is another database of the same name. */
-  readonly life: string
-  /** The number before the dash of its `update_seq`: it grows with every change, whatever node is asked. */
-  readonly changes: number
-}
 
 /** Nothing but what is told by events that are written: `undefined` is a database that is not there. */
 export type Known = Reading | undefined

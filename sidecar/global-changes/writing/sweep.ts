@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
+import { listDatabases, readDatabases, type Reading } from '../../couch/survey.ts'
 import { eventId } from '../documents.ts'
 import type { Coverage } from './coverage.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
-import { eventsBetween, type Reading } from './lookout.ts'
-import { listDatabases, readDatabases } from './survey.ts'
+import { eventsBetween } from './lookout.ts'
 
 export interface SweepOptions {
   readonly couch: Couch

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
-import { createShare } from '../../../sidecar/global-changes/writing/share.ts'
+import { shareBuckets } from '../../../sidecar/global-changes/writing/share.ts'
+import { createShare } from '../../../sidecar/workers/share.ts'
 import { createTestCouch, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { idsIn, startRegistry } from '../../workers/registries.ts'
@@ -13,9 +14,10 @@ function startWorker(control: Awaited<ReturnType<typeof freshDb>>, self: string,
   const registry = startRegistry(control)
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
-  const writes = (member: { options: unknown }) => (member.options as { writes?: boolean }).writes !== false
+  const takesPart = (member: { options: unknown }) => (member.options as { writes?: boolean }).writes !== false
   registry.register(role, self, { timeoutMs: 1000, ...options }, leaving.signal)
-  const share = createShare({ registry, role, self, writes, signal: leaving.signal })
+  const { signal } = leaving
+  const share = shareBuckets(createShare({ registry, role, self, takesPart, signal }), signal)
   return { registry, share, leave: () => leaving.abort(), members: () => idsIn(registry, role) }
 }
 
@@ -43,7 +45,7 @@ test('before it is known who is there, all buckets are everybody’s', async () 
   const couch = createTestCouch({ url: 'http://127.0.0.1:9' })
   const registry = startRegistry(couch.db('control'))
   const signal = AbortSignal.abort()
-  const share = createShare({ registry, role, self: 'one', writes: () => true, signal })
+  const share = shareBuckets(createShare({ registry, role, self: 'one', takesPart: () => true, signal }), signal)
   expect(share.buckets().size).toBe(64)
 })
 

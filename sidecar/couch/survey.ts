@@ -1,7 +1,14 @@
-import type { Couch } from '../../couch/client.ts'
-import { seqText, type DbInfo } from '../../couch/documents.ts'
-import { CouchError } from '../../couch/errors.ts'
-import type { Reading } from './lookout.ts'
+import type { Couch } from './client.ts'
+import { seqText, type DbInfo } from './documents.ts'
+import { CouchError } from './errors.ts'
+
+/** How far a database was when it was looked at. */
+export interface Reading {
+  /** `instance_start_time`: another one is another database of the same name. */
+  readonly life: string
+  /** The number before the dash of its `update_seq`: it grows with every change, whatever node is asked. */
+  readonly changes: number
+}
 
 /** CouchDB takes a hundred names in a request (`max_db_number_for_dbs_info_req`). */
 const A_REQUEST = 100
@@ -39,7 +46,7 @@ async function infosOf(couch: Couch, keys: readonly string[], signal: AbortSigna
 
 async function infoOf(couch: Couch, key: string, signal: AbortSignal): Promise<InfoRow> {
   try {
-    return { key, info: await couch.db(key).info({ signal }) }
+    return { key, info: await couch.request<DbInfo>({ db: key, signal }) }
   } catch (thrown) {
     if (thrown instanceof CouchError && thrown.code === 'not_found') return { key }
     throw thrown

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
-import type { Random } from '../../core/backoff.ts'
-import type { Clock } from '../../core/clock.ts'
-import { CouchError } from '../../couch/errors.ts'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import { CouchError } from './errors.ts'
 
 export interface SweepsOptions {
   readonly sweep: (signal: AbortSignal) => Promise<void>

@@ -1,0 +1,144 @@
+/** The index of a design document's views (a view group): one index for all of them, Mango's too. */
+import { crc32 } from 'node:zlib'
+import type { Couch } from './client.ts'
+import type { CallOptions } from './database.ts'
+import { CouchError, isCouchError } from './errors.ts'
+
+export interface ViewIndex {
+  /**
+   * Changes of the database that are not in it yet. Counts what is no document, too (`_security`), until it is asked.
+   * Of the fastest copy of each shard, on a cluster.
+   */
+  readonly pending: number
+  /** Changes of the database that are in it. */
+  readonly seq: number
+  readonly isRunning: boolean
+  /** Requests that wait for it. */
+  readonly waiting: number
+  /** Of all that decides what is in it. Two design documents of one database with the same signature share an index. */
+  readonly signature: string
+  /** On disk. */
+  readonly bytes: number
+}
+
+interface Answer {
+  readonly view_index?: {
+    readonly updates_pending?: { readonly total?: number }
+    readonly update_seq?: number
+    readonly updater_running?: boolean
+    readonly waiting_clients?: number
+    readonly signature?: string
+    readonly sizes?: { readonly file?: number }
+  }
+}
+
+/** What a design document's index is called in a request. */
+const pathOf = (ddocId: string) => `_design/${encodeURIComponent(ddocId.slice('_design/'.length))}`
+
+/**
+ * How far the index is. A design document without views is answered as if nothing of it were ever built, so do not ask.
+ * Throws `CouchError`: `not_found` without the design document.
+ *
+ * @param ddocId `_design/name`
+ */
+export async function readViewIndex(
+  couch: Couch,
+  db: string,
+  ddocId: string,
+  options?: CallOptions,
+): Promise<ViewIndex> {
+  const path = `${pathOf(ddocId)}/_info`
+  const { view_index: index } = await couch.request<Answer>({ db, path, ...options })
+  if (typeof index?.updates_pending?.total !== 'number' || typeof index.signature !== 'string') {
+    throw new CouchError('garbled', { request: `GET /${db}/${path}`, reason: 'no updates_pending in the answer' })
+  }
+  return {
+    pending: index.updates_pending.total,
+    seq: index.update_seq ?? 0,
+    isRunning: index.updater_running === true,
+    waiting: index.waiting_clients ?? 0,
+    signature: index.signature,
+    bytes: index.sizes?.file ?? 0,
+  }
+}
+
+/**
+ * Has CouchDB bring every copy of the index up to date, and does not wait for it. Leaves one more waiting at the index
+ * for each copy, so do not repeat it while it runs. What goes wrong in the building is not told: `askViewIndex` is.
+ *
+ * @param view any of the design document's
+ */
+export async function buildViewIndex(
+  couch: Couch,
+  db: string,
+  ddocId: string,
+  view: string,
+  options?: CallOptions,
+): Promise<void> {
+  // For a partition of any name it has all shards built.
+  await queryView({ couch, db, ddocId, view }, { limit: 0, update: 'lazy', stable: true }, 1, options)
+}
+
+/** As somebody who queries: waits until one copy of each shard is up to date. Throws what went wrong in the building. */
+export async function askViewIndex(
+  couch: Couch,
+  db: string,
+  ddocId: string,
+  view: string,
+  options?: CallOptions,
+): Promise<void> {
+  await queryView({ couch, db, ddocId, view }, { limit: 0 }, Infinity, options)
+}
+
+interface View {
+  readonly couch: Couch
+  readonly db: string
+  readonly ddocId: string
+  readonly view: string
+}
+
+/** @param most partitions that are asked, where the database has them */
+async function queryView(
+  { couch, db, ddocId, view }: View,
+  query: Query,
+  most: number,
+  options?: CallOptions,
+): Promise<void> {
+  const path = `${pathOf(ddocId)}/_view/${encodeURIComponent(view)}`
+  try {
+    await couch.request({ db, path, query, ...options })
+  } catch (thrown) {
+    const partitions = await partitionsIfAsked(couch, db, thrown, options)
+    for (const partition of partitions.slice(0, most)) {
+      await couch.request({ db, path: `_partition/${partition}/${path}`, query, ...options })
+    }
+  }
+}
+
+type Query = Readonly<Record<string, string | number | boolean>>
+
+/**
+ * Most views of a partitioned database are asked by partition. Names of one in each shard; whatever else is the matter is
+ * thrown.
+ */
+async function partitionsIfAsked(
+  couch: Couch,
+  db: string,
+  thrown: unknown,
+  options?: CallOptions,
+): Promise<readonly string[]> {
+  if (!isCouchError(thrown, 'bad_request')) throw thrown
+  const { props } = await couch.request<{ props?: { partitioned?: boolean } }>({ db, ...options })
+  if (props?.partitioned !== true) throw thrown
+  const { shards } = await couch.request<{ shards: object }>({ db, path: '_shards', ...options })
+  return Object.keys(shards).map(partitionIn)
+}
+
+/** CouchDB puts a partition into the shard in whose range the checksum of its name is. */
+function partitionIn(range: string): string {
+  const [from, to] = range.split('-').map((end) => parseInt(end, 16)) as [number, number]
+  for (let count = 0; ; count++) {
+    const at = crc32(String(count))
+    if (at >= from && at <= to) return String(count)
+  }
+}

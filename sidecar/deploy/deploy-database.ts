@@ -1,0 +1,94 @@
+import type { Couch } from '../couch/client.ts'
+import type { Doc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { readViewIndex } from '../couch/view-index.ts'
+import { DeployError } from './errors.ts'
+import { explainFailure } from './explain-failure.ts'
+import { planDeploy, replacesIndex, type Plan, type PlanOptions, type Step } from './plan.ts'
+import type { DatabaseReport, DdocResult } from './report.ts'
+import { bring } from './staging/bring.ts'
+import { withHold } from './staging/hold.ts'
+import { removeIndexFiles } from './staging/copies.ts'
+import type { Surroundings } from './staging/surroundings.ts'
+import { readRecord } from './staging/record.ts'
+import { refuseWithoutRoom } from './staging/room.ts'
+import { tellProgress } from './tell-progress.ts'
+import { writePatiently, writePlan } from './write-step.ts'
+
+export interface DatabaseJob extends Omit<PlanOptions, 'signal'>, Surroundings {
+  readonly couch: Couch
+  readonly dryRun: boolean
+  readonly checkDisk: boolean
+}
+
+/** One database. What goes wrong is in the report: the next database may do better. */
+export async function deployDatabase(job: DatabaseJob): Promise<DatabaseReport> {
+  const { couch, database, exists, dryRun, signal } = job
+  const results: DdocResult[] = []
+  let result: DatabaseReport['result'] = 'there'
+  let plan: Plan | undefined
+  let isHeld = false
+  try {
+    plan = await planDeploy(job)
+    if (dryRun) return foresee(plan, await stagedOf(couch, plan, signal))
+    if (!exists && (await database.create({ signal }))) result = 'created'
+    await carryOut(job, plan, results, () => (isHeld = true))
+    return { database: database.name, result, ddocs: results }
+  } catch (thrown) {
+    const midway = plan !== undefined && (signal.aborted || isCouchError(thrown))
+    const done = { database: database.name, result, ddocs: results }
+    const progress = midway ? await tellProgress(plan!, done) : []
+    if (midway && isHeld) progress.push('until then all answers as it is; --rollback takes back what is unfinished')
+    const failure = explainFailure(thrown, couch.url, progress)
+    if (!(failure instanceof DeployError)) throw failure
+    return { ...done, failure }
+  }
+}
+
+async function carryOut(job: DatabaseJob, plan: Plan, results: DdocResult[], onHold: () => void): Promise<void> {
+  const { couch, database, checkDisk, signal } = job
+  const { exists, steps, obsolete } = plan
+  const staged = await stagedOf(couch, plan, signal)
+  const record = exists ? await readRecord(database, { signal }) : undefined
+  const isOurs = record?.ddocs.some((id) => steps.some(({ ddoc }) => ddoc._id === id))
+  if (staged.length === 0 && !isOurs) {
+    await writePlan(plan, results, (step) => writePatiently(database, step, { signal }), signal)
+    if (obsolete.length > 0 || steps.some(replacesIndex)) await removeIndexFiles(couch, database, signal)
+    return
+  }
+  const changed = [...steps.filter(({ kind }) => kind !== 'keep').map(({ ddoc }) => ddoc), ...obsolete]
+  if (checkDisk) await refuseWithoutRoom(couch, database.name, idsOf(staged.map(({ ddoc }) => ddoc)), signal)
+  await withHold(database, idsOf(changed), job, async (hold) => {
+    onHold()
+    await bring({ ...job, plan: await planDeploy(job), hold, results }) // whoever held it before may have changed it
+  })
+}
+
+const idsOf = (ddocs: readonly Doc[]): string[] => ddocs.map(({ _id }) => _id)
+
+/** pouchdb-server does not tell how far an index is: there is nothing to wait for, so it gets all at once. */
+async function stagedOf(couch: Couch, { database, steps }: Plan, signal?: AbortSignal): Promise<readonly Step[]> {
+  const staged = steps.filter(replacesIndex)
+  try {
+    if (staged[0]) await readViewIndex(couch, database.name, staged[0].ddoc._id, { signal })
+    return staged
+  } catch (thrown) {
+    if (isCouchError(thrown, 'garbled')) return []
+    throw thrown
+  }
+}
+
+function foresee({ database, exists, steps, obsolete }: Plan, staged: readonly Step[]): DatabaseReport {
+  const ddocs = steps.map((step): DdocResult => {
+    const result = { id: step.ddoc._id, ...(step.kept.length > 0 && { kept: step.kept }) }
+    if (step.kind === 'keep') return { kind: 'unchanged', ...result }
+    return {
+      kind: `would-${step.kind}`,
+      changes: step.changes,
+      ...result,
+      ...(staged.includes(step) && { staged: true }),
+    }
+  })
+  const removed = obsolete.map(({ _id }): DdocResult => ({ kind: 'would-remove', id: _id }))
+  return { database: database.name, result: exists ? 'there' : 'would-create', ddocs: [...ddocs, ...removed] }
+}

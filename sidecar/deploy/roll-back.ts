@@ -1,0 +1,59 @@
+import type { Couch } from '../couch/client.ts'
+import type { Database } from '../couch/database.ts'
+import { DeployError } from './errors.ts'
+import { explainFailure } from './explain-failure.ts'
+import { isEverybodys, refuseFailures } from './failures.ts'
+import { planDeploy, type Plan } from './plan.ts'
+import type { DatabaseReport, DdocResult } from './report.ts'
+import { bring } from './staging/bring.ts'
+import { withHold, type Hold } from './staging/hold.ts'
+import { surroundingsFrom, type Surroundings } from './staging/surroundings.ts'
+import { readRecord } from './staging/record.ts'
+
+export interface RollBackOptions extends Partial<Surroundings> {
+  readonly couch: Couch
+  readonly databases: readonly string[]
+}
+
+/**
+ * Takes back what deploys have left unfinished: their staged copies, and where they had begun to swap, what was there
+ * before is put back, by the way by which it was replaced: no query waits then either. A deploy that is complete is not
+ * taken back; deploy what was there before. Throws `DeployError`.
+ */
+export async function rollBack({ couch, databases, ...given }: RollBackOptions): Promise<readonly DatabaseReport[]> {
+  const surroundings = surroundingsFrom(given)
+  const reports: DatabaseReport[] = []
+  for (const name of databases) {
+    const report = await rollBackOne(couch, couch.db(name), surroundings)
+    reports.push(report)
+    if (report.failure && (await isEverybodys(report.failure, couch))) break
+  }
+  refuseFailures(reports, databases)
+  return reports
+}
+
+async function rollBackOne(couch: Couch, database: Database, surroundings: Surroundings): Promise<DatabaseReport> {
+  const { signal } = surroundings
+  const results: DdocResult[] = []
+  try {
+    if (!(await readRecord(database, { signal }))) return { database: database.name, result: 'complete', ddocs: [] }
+    await withHold(database, [], surroundings, async (hold) => {
+      await bring({ ...surroundings, couch, hold, results, plan: await planBack(database, hold, signal) })
+    })
+    return { database: database.name, result: 'rolled-back', ddocs: results }
+  } catch (thrown) {
+    const failure = explainFailure(thrown, couch.url, [])
+    if (!(failure instanceof DeployError)) throw failure
+    return { database: database.name, result: 'there', ddocs: results, failure }
+  }
+}
+
+/** To what was there before the swap; nothing to do if that had not begun. */
+async function planBack(database: Database, { record }: Hold, signal: AbortSignal | undefined): Promise<Plan> {
+  const before = Object.entries(record.previous)
+  const ddocs = before.flatMap(([, doc]) => (doc ? [{ compiled: doc, removeMachines: true }] : []))
+  const plan = await planDeploy({ database, exists: true, ddocs, signal })
+  const made = before.flatMap(([id, doc]) => (doc ? [] : [id]))
+  const there = await Promise.all(made.map((id) => database.find(id, {}, { signal })))
+  return { ...plan, obsolete: there.filter((doc) => doc !== undefined) }
+}

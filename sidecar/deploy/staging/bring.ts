@@ -1,0 +1,80 @@
+/**
+ * Brings a database from what it has to what a plan says, so that no query meets an index that is not there. Each step
+ * is written into the record before it is done, and is done by looking at what is there: so a run that was killed is
+ * gone on with by the same steps.
+ */
+import type { Couch } from '../../couch/client.ts'
+import type { Doc } from '../../couch/documents.ts'
+import { DeployError } from '../errors.ts'
+import { replacesIndex, type Plan, type Step } from '../plan.ts'
+import type { DdocResult } from '../report.ts'
+import { putCopy, removeCopies, removeIndexFiles } from './copies.ts'
+import { copyId, copyOf } from './copy.ts'
+import type { Hold } from './hold.ts'
+import type { Surroundings } from './surroundings.ts'
+import { swap } from './swap.ts'
+import { warm } from './warm.ts'
+
+export interface Bringing extends Surroundings {
+  readonly couch: Couch
+  readonly plan: Plan
+  readonly hold: Hold
+  /** Has at any time what is done. */
+  readonly results: DdocResult[]
+}
+
+export async function bring(bringing: Bringing): Promise<void> {
+  const { plan, hold } = bringing
+  const { steps, obsolete } = plan
+  const signatures = await stage(bringing)
+  if (obsolete.length > 0 || steps.some(({ kind }) => kind !== 'keep')) {
+    await hold.note('swapping', { previous: { ...previousOf(plan), ...hold.record.previous } })
+  }
+  await swap({ ...bringing, signatures })
+  await hold.note('cleaning')
+  await cleanUp(bringing)
+}
+
+/** Builds the indexes, one at a time. Returns their signatures. */
+async function stage(bringing: Bringing): Promise<ReadonlyMap<Step, string>> {
+  const { couch, plan, hold, signal } = bringing
+  const { database } = plan
+  const steps = plan.steps.filter(replacesIndex)
+  const warmed = (ddoc: Doc) => warm({ ...bringing, database: database.name, ddoc })
+  const signatures = new Map<Step, string>()
+  try {
+    const stay = steps.flatMap(({ ddoc }) => [copyId('staged', ddoc._id), copyId('previous', ddoc._id)])
+    if (await removeCopies(database, stay, signal)) await removeIndexFiles(couch, database, signal)
+    for (const step of steps) {
+      const { ddoc } = step
+      await hold.note('staging', { ddoc: ddoc._id })
+      await putCopy(database, copyOf('staged', ddoc), signal)
+      await warmed(ddoc)
+      if (step.kind === 'update') await putCopy(database, copyOf('previous', step.before), signal)
+      await hold.note('warmed', { ddoc: ddoc._id })
+    }
+    for (const step of steps) signatures.set(step, await warmed(step.ddoc)) // the first waited for the last
+    return signatures
+  } catch (thrown) {
+    const canNever = thrown instanceof DeployError && thrown.code === 'index_failed'
+    if (canNever && Object.keys(hold.record.previous).length === 0) await cleanUp(bringing)
+    throw thrown
+  }
+}
+
+async function cleanUp({ couch, plan: { database }, hold, signal }: Bringing): Promise<void> {
+  await removeCopies(database, [], signal)
+  await removeIndexFiles(couch, database, signal)
+  await hold.complete()
+}
+
+/** For a way back. Without revisions: they are written as new ones. */
+function previousOf({ steps, obsolete }: Plan): Record<string, Doc | null> {
+  const changed = steps.flatMap((step): [string, Doc | null][] => {
+    if (step.kind === 'keep') return []
+    return [[step.ddoc._id, step.kind === 'update' ? withoutRev(step.before) : null]]
+  })
+  return Object.fromEntries([...changed, ...obsolete.map((ddoc) => [ddoc._id, withoutRev(ddoc)] as const)])
+}
+
+const withoutRev = ({ _rev, ...doc }: Doc): Doc => doc

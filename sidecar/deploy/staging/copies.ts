@@ -1,0 +1,28 @@
+import type { Couch } from '../../couch/client.ts'
+import type { Database } from '../../couch/database.ts'
+import type { Doc } from '../../couch/documents.ts'
+import { compareDdocs } from '../compare.ts'
+import { OWN_PREFIX } from './copy.ts'
+import { RECORD_ID } from './record.ts'
+
+export async function putCopy(database: Database, copy: Doc, signal?: AbortSignal): Promise<void> {
+  const there = await database.find(copy._id, {}, { signal })
+  if (there && compareDdocs(there, copy).length === 0) return
+  await database.put({ ...copy, ...(there && { _rev: there._rev }) }, { signal })
+}
+
+/** Removes the copies of a run, all but those that stay. True if there were any. */
+export async function removeCopies(
+  database: Database,
+  stay: readonly string[],
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const own = await database.withPrefix(OWN_PREFIX, { signal })
+  const gone = own.filter(({ _id }) => _id !== RECORD_ID && !stay.includes(_id))
+  for (const { _id, _rev } of gone) await database.remove(_id, _rev, { signal })
+  return gone.length > 0
+}
+
+/** Those that no design document has any more. Those of a copy that stays are safe: it is there. */
+export const removeIndexFiles = (couch: Couch, { name }: Database, signal?: AbortSignal): Promise<unknown> =>
+  couch.request({ method: 'POST', db: name, path: '_view_cleanup', body: {}, signal })

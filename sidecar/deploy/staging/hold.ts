@@ -1,0 +1,129 @@
+/**
+ * One deploy at a time works in a database: the one whose run stands in the record. The record is a document, written
+ * with its revision, so of two that reach for it one gets a conflict; what a cluster stores below its quorum does not
+ * count. Whoever holds it gives signs of life. A holder that is silent is dead: the next takes its place, and if it was
+ * only asleep, its next note meets a conflict, and it stops.
+ */
+import { randomUUID } from 'node:crypto'
+import { isoTime } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import { isCouchError } from '../../couch/errors.ts'
+import { createWriter } from '../../couch/writer.ts'
+import { DeployError } from '../errors.ts'
+import { beat } from './beat.ts'
+import { isAlive } from './is-alive.ts'
+import type { Surroundings } from './surroundings.ts'
+import { readRecord, recordDoc, RECORD_ID, type DeployRecord, type Holder, type StagedStep } from './record.ts'
+
+export interface Hold {
+  readonly record: DeployRecord
+  /** Writes down what comes next, before it is done. Throws `DeployError` `busy` where another has taken the place. */
+  note(
+    step: StagedStep,
+    change?: { readonly ddoc?: string; readonly previous?: DeployRecord['previous'] },
+  ): Promise<void>
+  /** The run is complete: there is nothing to go on with. */
+  complete(): Promise<void>
+}
+
+/** Does `work` as the only one. A run that breaks off leaves the record to the next. Throws `busy`. */
+export async function withHold<T>(
+  database: Database,
+  ddocs: readonly string[],
+  surroundings: Surroundings,
+  work: (hold: Hold) => Promise<T>,
+): Promise<T> {
+  const { clock, name, deadAfterMs, signal } = surroundings
+  const now = () => isoTime(clock.now())
+  const holder: Holder = { run: randomUUID(), name, since: now() }
+  const there = await findAbandoned(database, surroundings)
+  let record: DeployRecord = there
+    ? { ...there.record, ddocs: [...new Set([...there.record.ddocs, ...ddocs])] }
+    : { ddocs, log: [], previous: {} }
+  let rev = there?.rev
+
+  async function write(next: DeployRecord, until: AbortSignal): Promise<void> {
+    const written = await createWriter(database, until).write(recordDoc(next, rev))
+    if (written.kind === 'refused') throw new DeployError('server_refused', [`${database.name}: ${written.reason}`])
+    if (written.kind === 'accepted') {
+      if (next.log.length === 1) await database.remove(RECORD_ID, written.rev, { signal: until })
+      throw new DeployError('busy', [`${database.name}: the cluster lacks its quorum, or another deploy was faster`])
+    }
+    if (written.kind === 'conflict') throw await taken(database)
+    rev = written.rev
+    record = next
+  }
+  const note: Hold['note'] = async (step, { ddoc, previous = record.previous } = {}) => {
+    const log = [...record.log, { step, ...(ddoc !== undefined && { ddoc }), at: now() }]
+    await write({ ...record, holder, log, previous }, signal)
+  }
+
+  await note('began')
+  const beating = beat(database, holder.run, clock, deadAfterMs / 5)
+  let completed = false
+  try {
+    return await work({
+      get record() {
+        return record
+      },
+      note,
+      async complete() {
+        await database.remove(RECORD_ID, rev!, { signal })
+        completed = true
+      },
+    })
+  } catch (thrown) {
+    const isStrange = isCouchError(thrown, 'not_found') || isCouchError(thrown, 'conflict')
+    throw isStrange && (await isLost()) ? await taken(database) : thrown
+  } finally {
+    await beating.stop()
+    if (!completed) await letGo()
+  }
+
+  /** Whether another has taken the place: then what is gone or changed is no wonder. */
+  async function isLost(): Promise<boolean> {
+    try {
+      return (await database.find(RECORD_ID))?._rev !== rev
+    } catch (thrown) {
+      if (isCouchError(thrown)) return false // nobody knows; what was thrown says enough
+      throw thrown
+    }
+  }
+
+  /** Not by the signal, which may be why it ends: the next need not wait until this one is found dead. */
+  async function letGo(): Promise<void> {
+    const { holder: _holder, ...left } = record
+    try {
+      await write(left, AbortSignal.timeout(deadAfterMs))
+    } catch {
+      // Then the next waits a little, or has the place already.
+    }
+  }
+}
+
+/** The record that a run has left behind, if there is one. Throws `busy` where its holder lives. */
+async function findAbandoned(database: Database, surroundings: Surroundings) {
+  const there = await readRecord(database, { signal: surroundings.signal })
+  if (!there) return undefined
+  const { rev, ...record } = there
+  const { holder } = record
+  if (holder && !surroundings.takeOver && (await isAlive(database, { ...there, holder }, surroundings))) {
+    throw busyWith(database, holder)
+  }
+  return { rev, record }
+}
+
+async function taken(database: Database): Promise<DeployError> {
+  try {
+    const winner = await readRecord(database)
+    if (winner?.holder) return busyWith(database, winner.holder)
+  } catch (thrown) {
+    if (!isCouchError(thrown)) throw thrown
+  }
+  return new DeployError('busy', [`${database.name}: another deploy has been at work meanwhile; run it again`])
+}
+
+const busyWith = ({ name }: Database, holder: Holder) =>
+  new DeployError('busy', [
+    `${name}: ${holder.name} has been deploying here since ${holder.since} and gives signs of life; run it again when that is done, or with --take-over`,
+  ])

@@ -1,0 +1,108 @@
+import type { Couch } from '../../couch/client.ts'
+import type { Doc } from '../../couch/documents.ts'
+import { isCouchError, type CouchError } from '../../couch/errors.ts'
+import { readIndexerTasks } from '../../couch/indexer-tasks.ts'
+import { patiently } from '../../couch/patiently.ts'
+import { askViewIndex, buildViewIndex, readViewIndex, type ViewIndex } from '../../couch/view-index.ts'
+import { DeployError } from '../errors.ts'
+import { copyId, viewNames } from './copy.ts'
+import type { Surroundings } from './surroundings.ts'
+
+export interface Warming extends Surroundings {
+  readonly couch: Couch
+  readonly database: string
+  /** The one that is staged. */
+  readonly ddoc: Doc
+}
+
+const LOOK = { firstMs: 20, longestMs: 1000 }
+/** So long a server may be away, or too busy to answer, while it builds for hours. */
+const PATIENCE_MS = 300_000
+
+/**
+ * Has CouchDB build the index of a staged copy, all its copies on a cluster, and waits until as good as nothing is
+ * missing in it; while somebody writes, more is always missing. Returns the index's signature.
+ *
+ * No request waits at the index while it is built (each would take a place of CouchDB's that queries need): it is
+ * started, and looked at. Throws `DeployError` `index_failed` with what went wrong in the building.
+ */
+export async function warm(warming: Warming): Promise<string> {
+  const { couch, database, ddoc, signal } = warming
+  const id = copyId('staged', ddoc._id)
+  const view = viewNames(ddoc)[0]!
+  for (;;) {
+    const before = await look(warming)
+    if (!before.isRunning && isNearly(before) && (await isCurrent(warming, view))) break
+    const build = () => buildViewIndex(couch, database, id, view, { signal })
+    if (!before.isRunning) await withPatience(warming, build)
+    const after = await untilStill(warming)
+    if (after.pending >= before.pending) await isCurrent(warming, view) // the building itself tells of no trouble
+  }
+  await untilNoTask(warming)
+  return (await look(warming)).signature
+}
+
+/** So that a query after the swap waits no longer than it does anyway while somebody writes. */
+export const isNearly = ({ pending, seq }: ViewIndex): boolean => pending <= Math.max(100, (seq + pending) / 1000)
+
+async function look(warming: Warming): Promise<ViewIndex> {
+  const { couch, database, ddoc, onProgress, signal } = warming
+  const read = () => readViewIndex(couch, database, copyId('staged', ddoc._id), { signal })
+  const index = await withPatience(warming, read)
+  const { seq, pending } = index
+  onProgress({ kind: 'warming', database, ddoc: ddoc._id, done: seq, total: seq + pending })
+  return index
+}
+
+function withPatience<T>(warming: Warming, ask: () => Promise<T>): Promise<T> {
+  const { clock, random, database, onProgress, signal } = warming
+  const until = clock.ticks() + PATIENCE_MS
+  const retryOf = ({ retry }: CouchError) => (retry === 'soon' && clock.ticks() < until ? 'soon' : 'never')
+  const onTrouble = ({ reason }: CouchError) => onProgress({ kind: 'trouble', database, reason })
+  return patiently(ask, { clock, random, signal, retryOf, onTrouble })
+}
+
+async function untilStill(warming: Warming): Promise<ViewIndex> {
+  const pause = createPause(warming)
+  for (;;) {
+    await pause()
+    const index = await look(warming)
+    if (!index.isRunning) return index
+  }
+}
+
+/** By asking as a user does. False where there was no answer in time. */
+async function isCurrent({ couch, database, ddoc, signal }: Warming, view: string): Promise<boolean> {
+  try {
+    await askViewIndex(couch, database, copyId('staged', ddoc._id), view, { signal })
+    return true
+  } catch (thrown) {
+    if (!isCouchError(thrown)) throw thrown
+    if (thrown.error === 'timeout' || (thrown.retry === 'soon' && thrown.code !== 'server')) return false
+    if (thrown.code !== 'server' && thrown.code !== 'bad_request') throw thrown
+    const text = `${database}/${ddoc._id}: CouchDB cannot build its index (${thrown.reason})`
+    throw new DeployError('index_failed', [text, 'nothing was changed: mend its views, and deploy again'], {
+      cause: thrown,
+    })
+  }
+}
+
+/** The slower copies on a cluster. Whoever may not ask for tasks goes on: a query is answered by the fastest copy. */
+async function untilNoTask(warming: Warming): Promise<void> {
+  const { couch, database, ddoc, signal } = warming
+  const pause = createPause(warming)
+  for (;;) {
+    const tasks = await readIndexerTasks(couch, { signal }).catch((thrown: unknown) => {
+      if (isCouchError(thrown) && thrown.status !== undefined) return []
+      throw thrown
+    })
+    if (!tasks.some((task) => task.database === database && task.ddoc === copyId('staged', ddoc._id))) return
+    await pause()
+  }
+}
+
+/** Short ones first: most databases are small. */
+function createPause({ clock, signal }: Surroundings): () => Promise<void> {
+  let ms = LOOK.firstMs / 2
+  return () => clock.sleep((ms = Math.min(ms * 2, LOOK.longestMs)), signal)
+}

@@ -1,0 +1,99 @@
+import { Entry } from './entry.ts'
+import { keyOf, type Index } from './indexes-of.ts'
+
+/** What is known of a database whose indexes are kept. */
+export interface Page {
+  /** `instance_start_time`, as soon as a sweep has told it: another one is another database of the same name. */
+  life: string | undefined
+  /** Where it was when it was last looked at; a number, as `changes` in `Reading`. */
+  seq: number
+  /** When something changed in it first since it began to be looked at, milliseconds since the epoch. */
+  touchedAt: number | undefined
+  /** By `keyOf`. */
+  readonly entries: Map<string, Entry>
+}
+
+export interface BookCounts {
+  readonly databases: number
+  readonly fresh: number
+  readonly behind: number
+  /** Of those that are behind: the last try has failed. */
+  readonly failing: number
+  /** Of the one that is longest behind, milliseconds. */
+  readonly worstLagMs: number
+}
+
+/** What is known of each index, by database. */
+export class Book {
+  readonly #pages = new Map<string, Page>()
+
+  get(database: string): Page | undefined {
+    return this.#pages.get(database)
+  }
+
+  open(database: string): Page {
+    const known = this.#pages.get(database)
+    if (known) return known
+    const page: Page = { life: undefined, seq: -1, touchedAt: undefined, entries: new Map() }
+    this.#pages.set(database, page)
+    return page
+  }
+
+  /** Something has changed in a database. */
+  touch(database: string, now: number): void {
+    const page = this.#pages.get(database)
+    if (!page) return
+    page.touchedAt ??= now
+    for (const entry of page.entries.values()) entry.touch(now)
+  }
+
+  /** These are the indexes of a database now. What is known of one stays, unless its design document is another. */
+  list(database: string, indexes: readonly Index[], now: number): void {
+    const { entries } = this.open(database)
+    const before = new Map(entries)
+    entries.clear()
+    for (const index of indexes) {
+      const known = before.get(keyOf(index))
+      const entry = known?.index.rev === index.rev ? known : new Entry(index, now)
+      entries.set(keyOf(index), entry)
+      if (entry === known) before.delete(keyOf(index))
+    }
+    for (const entry of before.values()) entry.end()
+  }
+
+  /** With it go the builds that run. */
+  close(database: string): void {
+    for (const entry of this.#pages.get(database)?.entries.values() ?? []) entry.end()
+    this.#pages.delete(database)
+  }
+
+  databases(): Iterable<string> {
+    return this.#pages.keys()
+  }
+
+  *entries(): Generator<Entry> {
+    for (const { entries } of this.#pages.values()) {
+      for (const entry of entries.values()) if (!entry.isForeign) yield entry
+    }
+  }
+
+  /** It is forgotten when an index was built that nobody builds and that has not been for so long. */
+  prune(before: number): void {
+    for (const entry of this.entries()) {
+      if (entry.job && !entry.job.isRunning && entry.job.notBefore === 0 && entry.job.at < before) entry.job = undefined
+    }
+  }
+
+  counts(now: number): BookCounts {
+    const counts = { databases: this.#pages.size, fresh: 0, behind: 0, failing: 0, worstLagMs: 0 }
+    for (const entry of this.entries()) {
+      if (entry.isFresh) counts.fresh += 1
+      else {
+        counts.behind += 1
+        if (entry.failure) counts.failing += 1
+        counts.worstLagMs = Math.max(counts.worstLagMs, entry.behindFor(now))
+      }
+    }
+    return counts
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * Databases wait in a queue, each once. What is taken from it is looked at: which indexes it has, and where it is. For
+ * each of them it is decided whether to build it now. A build ends when the index is where the database was; what comes
+ * meanwhile makes another. Nothing is shut out for a time: a no is asked again when it can have become a yes.
+ */
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import { CouchError } from '../couch/errors.ts'
+import type { Book, Page } from './book.ts'
+import type { Builds, Ended } from './builds.ts'
+import type { DesignDocsReader } from './design-docs.ts'
+import type { Entry } from './entry.ts'
+import type { Kinds } from './kinds/kinds.ts'
+import { createLook, type Channels, type Look } from './look.ts'
+import type { Pace } from './pace.ts'
+import { Queue } from './queue.ts'
+import type { KenSettings } from './settings.ts'
+import { Strikes } from './strikes.ts'
+
+export interface BuilderOptions {
+  readonly book: Book
+  readonly builds: Builds
+  readonly designDocs: DesignDocsReader
+  readonly pace: Pace
+  /** Of the server as it is now. */
+  readonly kinds: () => Kinds
+  /** Whether the indexes of this database are to be kept here. */
+  readonly isKept: (database: string) => boolean
+  /** How many workers have the channels together. */
+  readonly workers: () => number
+  readonly settings: () => KenSettings
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** As the seed says: after a failure, and where there was no channel. */
+const [AFTER_FAILURE_MS, AFTER_NO_MS] = [5000, 60_000]
+
+export class Builder {
+  readonly queue = new Queue()
+  readonly #options: BuilderOptions
+  readonly #look: Look
+  /** For which there was no channel: one of them is looked at when there is. */
+  readonly #refused = new Set<string>()
+  readonly #underWay = new Set<Promise<void>>()
+  /** Each with whether it is to be looked at again. */
+  readonly #looking = new Map<string, boolean>()
+  readonly #strikes: Strikes
+  #prunedAt: number
+  #signal = AbortSignal.abort()
+  #waiting = new AbortController()
+  #mistake: { readonly thrown: unknown } | undefined
+
+  constructor(options: BuilderOptions) {
+    this.#options = options
+    this.#strikes = new Strikes(options.clock)
+    this.#prunedAt = options.clock.ticks()
+    const channels = () => this.#channels()
+    const active = () => options.builds.active
+    this.#look = createLook({ ...options, channels, active, start: (entry, page) => this.#build(entry, page) })
+  }
+
+  /** Something has changed in a database. */
+  add(database: string): void {
+    const { book, clock, isKept } = this.#options
+    if (!isKept(database)) return this.remove(database)
+    book.touch(database, clock.now())
+    this.queue.add(database)
+    this.#wake()
+  }
+
+  /** A database is gone, or nobody's business any more: so are the builds of its indexes. */
+  remove(database: string): void {
+    this.queue.remove(database)
+    this.#forget(database)
+  }
+
+  /** What was refused may be possible now. */
+  recheck(): void {
+    for (const database of this.#refused) this.queue.add(database)
+    this.#refused.clear()
+    this.#wake()
+  }
+
+  /** Works until the signal aborts, then waits for what is under way to end. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    this.#signal = signal
+    while (!signal.aborted && !this.#mistake) {
+      this.#waiting = new AbortController()
+      this.#prune()
+      this.queue.ripen(clock.ticks())
+      while (this.#mayLook()) this.#takeNext()
+      await clock.sleep(this.#untilNextMs(), AbortSignal.any([signal, this.#waiting.signal])).catch(() => undefined)
+    }
+    await Promise.all(this.#underWay)
+    if (this.#mistake) throw this.#mistake.thrown
+  }
+
+  #forget(database: string): void {
+    this.#refused.delete(database)
+    this.#options.designDocs.forget(database)
+    this.#options.book.close(database)
+  }
+
+  #prune(): void {
+    const { clock, settings, book } = this.#options
+    const { prune_interval } = settings()
+    if (clock.ticks() - this.#prunedAt < prune_interval) return
+    this.#prunedAt = clock.ticks()
+    book.prune(this.#prunedAt - prune_interval)
+  }
+
+  #mayLook(): boolean {
+    const { settings, builds } = this.#options
+    if (this.queue.size === 0 || this.#strikes.restsUntil !== undefined) return false
+    return this.#looking.size < settings().limit && builds.active < this.#channels().total
+  }
+
+  #takeNext(): void {
+    const database = this.queue.take()!
+    if (!this.#options.isKept(database)) this.remove(database)
+    else if (this.#looking.has(database)) this.#looking.set(database, true)
+    else this.#go(this.#lookAt(database))
+  }
+
+  /** The channels are for the server, however many workers it has. */
+  #channels(): Channels {
+    const { settings, workers, pace, kinds } = this.#options
+    const { batch_channels, incremental_channels } = settings()
+    if (Object.keys(kinds()).length === 0) return { batch: 0, total: 0 } // nobody knows yet what there is to build
+    const ofThis = (channels: number) => pace.of(Math.ceil(channels / workers()))
+    const batch = ofThis(batch_channels)
+    return { batch, total: batch + ofThis(incremental_channels) }
+  }
+
+  #untilNextMs(): number {
+    const { clock, pace } = this.#options
+    const times = [this.queue.nextAt(), pace.pausedUntil, this.#strikes.restsUntil]
+    const next = Math.min(...times.map((time) => time ?? Infinity))
+    return Math.max(1, Math.min(AFTER_NO_MS, next - clock.ticks()))
+  }
+
+  #wake(): void {
+    this.#waiting.abort()
+  }
+
+  #go(work: Promise<void>): void {
+    const going = work
+      .catch((thrown: unknown) => void (this.#mistake ??= { thrown }))
+      .finally(() => {
+        this.#underWay.delete(going)
+        this.#wake()
+      })
+    this.#underWay.add(going)
+  }
+
+  async #lookAt(database: string): Promise<void> {
+    const { clock, log } = this.#options
+    this.#looking.set(database, false)
+    this.#refused.delete(database)
+    try {
+      const looked = await this.#look(database, this.#signal)
+      this.#strikes.succeeded()
+      if (!looked) return this.#forget(database) // if it waits again, it was added since: it may have been made anew
+      if (looked.isRefused) this.#refused.add(database)
+      if (looked.isRefused) this.queue.addAt(database, clock.ticks() + AFTER_NO_MS)
+      if (looked.waitMs !== undefined) this.queue.addAt(database, clock.ticks() + looked.waitMs)
+    } catch (thrown) {
+      if (this.#signal.aborted) return
+      if (!(thrown instanceof CouchError)) throw thrown
+      log.debug({ database, code: thrown.code, reason: thrown.message }, 'its indexes could not be looked at')
+      this.#strikes.failed(thrown)
+      this.queue.addAt(database, clock.ticks() + (thrown.retry === 'slowly' ? AFTER_NO_MS : AFTER_FAILURE_MS))
+    } finally {
+      if (this.#looking.get(database)) this.queue.add(database)
+      this.#looking.delete(database)
+    }
+  }
+
+  #build(entry: Entry, page: Page): void {
+    const running = this.#options.builds.run(entry, page, this.#signal)
+    this.#go(running.then((ended) => this.#ended(entry, ended)))
+  }
+
+  #ended(entry: Entry, ended: Ended): void {
+    const { database } = entry.index
+    if (ended.kind === 'failed') this.queue.addAt(database, this.#options.clock.ticks() + ended.retryInMs)
+    else if (entry.again) this.queue.add(database)
+    entry.again = false
+    const [refused] = this.#refused
+    if (refused === undefined) return
+    this.#refused.delete(refused)
+    this.queue.add(refused)
+  }
+}

@@ -1,0 +1,105 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../core/clock.ts'
+import { Durations } from '../core/durations.ts'
+import { CouchError } from '../couch/errors.ts'
+import type { Events } from '../events/channels.ts'
+import type { Page } from './book.ts'
+import type { Entry } from './entry.ts'
+import { bringUpToDate } from './job.ts'
+import type { Kinds } from './kinds/kinds.ts'
+
+export interface BuildsOptions {
+  /** Of the server as it is now. */
+  readonly kinds: () => Kinds
+  /** Whether somebody else builds, too: then it is asked first how far an index is. */
+  readonly isShared: () => boolean
+  readonly events: Events
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** How a build ended. */
+export type Ended =
+  | { readonly kind: 'reached' }
+  /** There is nothing to build any more, or nobody to do it. */
+  | { readonly kind: 'given-up' }
+  | { readonly kind: 'failed'; readonly retryInMs: number }
+
+/** After a failure: as the seed says the first time, then twice as long each time. */
+const [AFTER_FAILURE_MS, LONGEST_MS] = [5000, 60_000]
+
+/** The builds that run, one for an index. */
+export class Builds {
+  active = 0
+  built = 0
+  failures = 0
+  /** From the first change that was missing until the index had it. */
+  readonly lags = new Durations()
+  readonly #options: BuildsOptions
+
+  constructor(options: BuildsOptions) {
+    this.#options = options
+  }
+
+  /** Until the index is where its database was when it was looked at, or cannot be brought there. */
+  async run(entry: Entry, { seq, touchedAt }: Page, signal: AbortSignal): Promise<Ended> {
+    const { kinds, isShared, clock } = this.#options
+    const { index } = entry
+    const until = AbortSignal.any([signal, entry.ended])
+    const kind = kinds()[index.kind]
+    if (!kind) return { kind: 'given-up' }
+    const looksFirst = entry.job === undefined || kind.hasCopies === true || isShared()
+    entry.begin(seq, clock.ticks(), touchedAt)
+    this.active += 1
+    try {
+      const onProgress = (progress: { seq: number; lag: number; isRunning: boolean }) =>
+        entry.read(progress, clock.now())
+      const wasBehind = await bringUpToDate({ kind, index, target: seq, looksFirst, clock, onProgress }, until)
+      this.#reached(entry, wasBehind)
+      return { kind: 'reached' }
+    } catch (thrown) {
+      if (!until.aborted) return this.#failed(entry, thrown)
+      entry.giveUp()
+      return { kind: 'given-up' }
+    } finally {
+      this.active -= 1
+    }
+  }
+
+  #reached(entry: Entry, wasBehind: boolean): void {
+    const { clock, events } = this.#options
+    const lagMs = entry.reach(clock.now(), clock.ticks())
+    this.lags.add(lagMs)
+    if (!wasBehind) return
+    this.built += 1
+    const { database, ddoc, kind, name } = entry.index
+    events.channel('index:built')?.publish({ database, ddoc, index: kind === 'view' ? null : name, lag_ms: lagMs })
+  }
+
+  #failed(entry: Entry, thrown: unknown): Ended {
+    if (!(thrown instanceof CouchError)) throw thrown
+    const { code, error, reason } = thrown
+    const { clock, events, log } = this.#options
+    const { database, ddoc, kind, name } = entry.index
+    const count = (entry.failure?.count ?? 0) + 1
+    const retryInMs = Math.min(LONGEST_MS, AFTER_FAILURE_MS * 2 ** (count - 1))
+    const ticks = clock.ticks()
+    entry.fail({ code, reason, at: clock.now(), count }, ticks, ticks + retryInMs)
+    entry.isForeign = error === 'unknown_query_language'
+    if (entry.isForeign) {
+      log.info(
+        { database, ddoc, reason },
+        'the server lacks the language of a design document: its indexes are left alone',
+      )
+      return { kind: 'given-up' }
+    }
+    this.failures += 1
+    log[count === 1 ? 'warn' : 'debug'](
+      { database, ddoc, code, reason },
+      'an index could not be built; it is tried again',
+    )
+    const index = kind === 'view' ? null : name
+    events.channel('index:failed')?.publish({ database, ddoc, index, code, reason, retry_in_ms: retryInMs })
+    return { kind: 'failed', retryInMs }
+  }
+}

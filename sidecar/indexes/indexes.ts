@@ -1,0 +1,189 @@
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import { isAmong } from '../core/glob.ts'
+import { together } from '../core/together.ts'
+import { within } from '../core/within.ts'
+import type { Couch } from '../couch/client.ts'
+import { freeDisk } from '../couch/disk.ts'
+import { createSweeps } from '../couch/sweeps.ts'
+import type { Events } from '../events/channels.ts'
+import type { Share } from '../workers/share.ts'
+import { Book, type BookCounts } from './book.ts'
+import { Builder } from './builder.ts'
+import { Builds } from './builds.ts'
+import { DesignDocsReader } from './design-docs.ts'
+import type { Entry } from './entry.ts'
+import { areAlike, kindsOf, type Kinds } from './kinds/kinds.ts'
+import { Pace } from './pace.ts'
+import { findServer, type Server } from './server.ts'
+import { findServersKen, type ServersKen } from './servers-ken.ts'
+import { checkSetting, type KenSettings, type NumberSetting } from './settings.ts'
+import { createSweep } from './sweep.ts'
+
+export interface IndexesOptions {
+  readonly couch: Couch
+  /** The same server with connections of its own, for requests that wait for a build. Default: `couch`. */
+  readonly patient?: Couch
+  readonly share: Share
+  readonly settings: KenSettings
+  /** Where `database:*` is told, and `index:*`. */
+  readonly events: Events
+  /** Whether somebody tells of databases there; otherwise all are looked at more often. Default: yes. */
+  readonly areTold?: () => boolean
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+export interface IndexesCounts extends BookCounts {
+  readonly queued: number
+  readonly resubmitted: number
+  /** Builds that run. */
+  readonly building: number
+  readonly built: number
+  readonly failures: number
+  readonly lags: Builds['lags']
+  /** Made to the server. */
+  readonly requests: number
+  /** Databases that a sweep found further than they were known to be. */
+  readonly swept: number
+  /** Part of the channels that is used: less than 1 where the server is slow. */
+  readonly pace: number
+  /** Why nothing is built now. */
+  readonly paused: string | undefined
+  readonly serversKen: ServersKen
+}
+
+/**
+ * Brings every index up to date whenever its database has changed, as CouchDB's `ken`, with its setters: each returns
+ * the value that was, and throws `RangeError` for one that cannot be.
+ */
+export interface Indexes {
+  /** Until the signal aborts; builds that were begun go on in the server. Once only. */
+  run(signal: AbortSignal): Promise<void>
+  change(settings: KenSettings): void
+  /** Has the indexes of a database looked at, as if it had changed. */
+  add(database: string): void
+  /** Forgets a database. */
+  remove(database: string): void
+  setBatchSize(changes: number): number
+  setDelay(ms: number): number
+  setLimit(databases: number): number
+  setPruneInterval(ms: number): number
+  counts(): IndexesCounts
+  /** Those that are kept here. */
+  entries(): Iterable<Entry>
+}
+
+/** Between two looks at all databases: with events, and without. */
+const [SWEEP_MS, SWEEP_ALONE_MS] = [60_000, 5000]
+/** Before it is known who is there, everything would be everybody's. */
+const WHO_IS_THERE_MS = 3000
+
+export function createIndexes(options: IndexesOptions): Indexes {
+  const { share, events, areTold = () => true, clock, random, log } = options
+  const pace = new Pace(clock)
+  const patient = pace.count(options.patient ?? options.couch)
+  const quick = pace.watch(pace.count(options.couch))
+  const book = new Book()
+  let { settings } = options
+  let kinds: Kinds = {}
+  let serversKen: ServersKen = 'unknown'
+  let swept = 0
+  let started = false
+
+  const isKept = (database: string) => share.isOurs(database) && !isAmong(database, settings.ignore)
+  const builds = new Builds({ kinds: () => kinds, isShared: () => serversKen !== 'off', events, clock, log })
+  const designDocs = new DesignDocsReader(quick)
+  const builder = new Builder({
+    ...{ book, builds, pace, designDocs, isKept, clock, random, log },
+    ...{ kinds: () => kinds, workers: () => share.workers(), settings: () => settings },
+  })
+  const add = (database: string) => builder.add(database)
+  const remove = (database: string) => builder.remove(database)
+  const lookAtAll = createSweep({ couch: quick, book, isKept, add, remove })
+  const sweeps = createSweeps({
+    ...{ clock, random, log, everyMs: () => (areTold() ? SWEEP_MS : SWEEP_ALONE_MS) },
+    async sweep(signal) {
+      const server = await findServer(quick, { signal })
+      take(kindsOf(server, { quick, patient }))
+      await findKen(server, signal)
+      await mindDisk(signal)
+      swept += await lookAtAll(signal)
+    },
+  })
+
+  function take(found: Kinds): void {
+    if (areAlike(found, kinds)) return // of some, what they know of their indexes would be lost
+    kinds = found
+    designDocs.forgetAll()
+    for (const database of book.databases()) add(database)
+    builder.recheck()
+  }
+
+  async function findKen(server: Server, signal: AbortSignal): Promise<void> {
+    const found = await findServersKen(quick, server, { signal })
+    if (found === 'on' && serversKen !== 'on')
+      log.info('the server builds indexes itself: what it leaves is built here')
+    serversKen = found
+  }
+
+  async function mindDisk(signal: AbortSignal): Promise<void> {
+    const disk = await freeDisk(quick, { signal })
+    const percent = disk && (disk.freeBytes / disk.totalBytes) * 100
+    const isLow = percent !== undefined && percent < settings.min_free_disk
+    const before = pace.lowDisk
+    pace.lowDisk = isLow
+      ? `${percent.toFixed(1)} % of the disk are free, fewer than ${settings.min_free_disk}`
+      : undefined
+    if (before === undefined && pace.lowDisk !== undefined) log.warn({ reason: pace.lowDisk }, 'no index is built')
+    if (before !== undefined && pace.lowDisk === undefined) builder.recheck()
+  }
+
+  function listen(signal: AbortSignal): void {
+    events.subscribe('database:created', ({ event }) => add(event.database), { signal })
+    events.subscribe('database:updated', ({ event }) => add(event.database), { signal })
+    events.subscribe('database:deleted', ({ event }) => remove(event.database), { signal })
+    share.onChange(() => sweeps.soon(), signal)
+  }
+
+  function set(key: NumberSetting, value: number): number {
+    checkSetting(key, value)
+    const before = settings[key]
+    settings = { ...settings, [key]: value }
+    builder.recheck()
+    return before
+  }
+
+  return {
+    async run(signal) {
+      if (started) throw new Error('the indexes were started twice')
+      started = true
+      await within(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
+      listen(signal)
+      await together([(until) => builder.run(until), (until) => sweeps.run(until)], signal)
+    },
+    change(next) {
+      settings = next
+      builder.recheck()
+      sweeps.soon()
+    },
+    add,
+    remove,
+    setBatchSize: (changes) => set('batch_size', changes),
+    setDelay: (ms) => set('delay', ms),
+    setLimit: (databases) => set('limit', databases),
+    setPruneInterval: (ms) => set('prune_interval', ms),
+    counts() {
+      const { size: queued, resubmitted } = builder.queue
+      const { active: building, built, failures, lags } = builds
+      const { requests, part, paused } = pace
+      return {
+        ...{ ...book.counts(clock.now()), queued, resubmitted, building, built, failures, lags },
+        ...{ requests, swept, pace: part, paused, serversKen },
+      }
+    },
+    entries: () => book.entries(),
+  }
+}

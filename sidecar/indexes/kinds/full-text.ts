@@ -1,0 +1,63 @@
+/** Full text: Clouseau's `search` and `nouveau`. Neither can be built without waiting for it, nor say that it is being built. */
+import { CouchError, isCouchError } from '../../couch/errors.ts'
+import type { Index } from '../indexes-of.ts'
+import type { Kind, Servers } from './kind.ts'
+
+/** Then the server builds on, and we ask how far it is. */
+const BUILD_MS = 60_000
+
+interface Answer {
+  readonly search_index?: Readonly<Record<string, unknown>>
+}
+
+interface FullText {
+  readonly servers: Servers
+  readonly info: string
+  /** In the answer to that: the place that is reached, in spite of its name. */
+  readonly seq: string
+  readonly query: string
+  readonly options: Readonly<Record<string, string | number | boolean>>
+}
+
+export const ofSearch = (servers: Servers): Kind =>
+  fullText({ servers, info: '_search_info', seq: 'pending_seq', query: '_search', options: { q: '*:*', limit: 0 } })
+
+/** It refuses a limit of 0. */
+export const ofNouveau = (servers: Servers): Kind =>
+  fullText({
+    ...{ servers, info: '_nouveau_info', seq: 'update_seq', query: '_nouveau' },
+    options: { q: '*:*', limit: 1, update: true },
+  })
+
+function fullText({ servers, info, seq: field, query, options }: FullText): Kind {
+  const pathOf = ({ ddoc, name }: Index, what: string) =>
+    `_design/${encodeURIComponent(ddoc.slice('_design/'.length))}/${what}/${encodeURIComponent(name)}`
+
+  const ask = async (index: Index, signal: AbortSignal) => {
+    const path = pathOf(index, query)
+    await servers.patient.request({ db: index.database, path, query: options, signal, timeoutMs: BUILD_MS })
+  }
+
+  return {
+    async read(index, target, signal) {
+      const path = pathOf(index, info)
+      const { search_index } = await servers.quick.request<Answer>({ db: index.database, path, signal })
+      const seq = search_index?.[field]
+      if (typeof seq !== 'number') {
+        throw new CouchError('garbled', {
+          request: `GET /${index.database}/${path}`,
+          reason: `no ${field} in the answer`,
+        })
+      }
+      return { seq, lag: Math.max(0, target - seq), isRunning: false }
+    },
+    async build(index, _target, signal) {
+      try {
+        await ask(index, signal)
+      } catch (thrown) {
+        if (!isCouchError(thrown, 'timeout')) throw thrown
+      }
+    },
+    ask,
+  }
+}

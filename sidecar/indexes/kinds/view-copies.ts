@@ -1,0 +1,75 @@
+/**
+ * Views on a cluster: an index is there when every copy is that can be asked, and none is being built. With writes going
+ * on, a copy always lacks something: what it lacked when the build began is all that counts.
+ */
+import { readIndexCopies, type IndexCopy } from '../../couch/index-copies.ts'
+import { readIndexerTasks, type IndexerTask } from '../../couch/indexer-tasks.ts'
+import { CouchError } from '../../couch/errors.ts'
+import type { Kind, Servers } from './kind.ts'
+import { ofViews } from './view.ts'
+
+export function ofViewsWithCopies(servers: Servers): Kind {
+  const { quick } = servers
+  const views = ofViews(servers)
+  const goals = new WeakMap<object, Goal>()
+  return {
+    ...views,
+    hasCopies: true,
+    begin: (index) => void goals.delete(index),
+    async read(index, target, signal) {
+      const progress = await views.read(index, target, signal)
+      const isThere = progress.lag === 0 || progress.seq >= target
+      const known = goals.get(index)
+      if (known && !isThere) return progress
+      const { database, ddoc } = index
+      const [copies, tasks] = await Promise.all([
+        asFarAsTold(readIndexCopies(quick, database, ddoc, { signal })),
+        asFarAsTold(readIndexerTasks(quick, { signal })),
+      ])
+      const goal = known ?? new Goal()
+      goals.set(index, goal)
+      const behind = copies.filter((copy) => goal.isBehind(copy))
+      const running = tasks.filter((task) => task.database === database && task.ddoc === ddoc && goal.waitsFor(task))
+      if (!isThere || behind.length + running.length === 0) return progress
+      return {
+        seq: Math.min(target - 1, ...behind.map(({ seq }) => seq)),
+        lag: Math.max(1, ...behind.map(({ pending }) => pending)),
+        isRunning: running.length > 0 || behind.some((copy) => copy.isRunning),
+      }
+    },
+  }
+}
+
+/** Nothing of what the server does not let us ask. */
+async function asFarAsTold<T>(asked: Promise<readonly T[]>): Promise<readonly T[]> {
+  try {
+    return await asked
+  } catch (thrown) {
+    if (thrown instanceof CouchError && thrown.retry !== 'soon' && thrown.code !== 'not_found') return []
+    throw thrown
+  }
+}
+
+/** A run that was there when the build began is followed by the one that it has asked for. */
+const RUNS = 2
+
+/** What one build is to bring. */
+class Goal {
+  /** By node: where a copy was to come to when it was first seen. */
+  readonly #seqs = new Map<string, number>()
+  /** By node and shard: which runs were seen. */
+  readonly #runs = new Map<string, Set<string>>()
+
+  isBehind({ node, seq, pending }: IndexCopy): boolean {
+    const goal = this.#seqs.get(node) ?? seq + pending
+    this.#seqs.set(node, goal)
+    return pending > 0 && seq < goal
+  }
+
+  waitsFor({ node, shard, pid }: IndexerTask): boolean {
+    const copy = `${node} ${shard}`
+    const runs = this.#runs.get(copy) ?? new Set()
+    this.#runs.set(copy, runs.add(pid))
+    return runs.size <= RUNS
+  }
+}

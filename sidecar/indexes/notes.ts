@@ -1,0 +1,85 @@
+/**
+ * What each worker tells the others, and `couchdb-sidecar status`, of the indexes that it keeps: a `_local` document of
+ * its own in the control database. Those that are fresh are only counted, so that nothing is written while nothing is
+ * behind.
+ */
+import type { Logger } from 'pino'
+import { isoTime, type Clock } from '../core/clock.ts'
+import type { Database } from '../couch/database.ts'
+import { CouchError } from '../couch/errors.ts'
+import { createLocalDoc, readLocalDocs } from '../couch/local.ts'
+import { byTrouble, isInTrouble, rowOf, type IndexRow } from './rows.ts'
+import type { Indexes } from './indexes.ts'
+
+export interface Note {
+  /** Of who has written it. */
+  readonly worker: string
+  /** When, ISO 8601 by its own clock. */
+  readonly at: string
+  readonly indexes: number
+  /** Those that are behind for a while, or fail; the worst first, a hundred of them. */
+  readonly behind: readonly IndexRow[]
+}
+
+export interface NotesOptions {
+  readonly indexes: Pick<Indexes, 'entries'>
+  /** The control database. */
+  readonly database: Database
+  readonly worker: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const EVERY_MS = 10_000
+const MOST = 100
+const LAST_WORDS_MS = 1000
+
+const idOf = (worker: string) => `_local/indexes:${worker}`
+
+/** Writes them until the signal aborts, then removes them. */
+export async function keepNotes({ indexes, database, worker, clock, log }: NotesOptions, signal: AbortSignal) {
+  const doc = createLocalDoc(database, idOf(worker))
+  let written: string | undefined
+  while (!signal.aborted) {
+    await clock.sleep(EVERY_MS, signal).catch(() => undefined)
+    if (signal.aborted) break
+    const now = clock.now()
+    const rows = [...indexes.entries()].map((entry) => rowOf(entry, now))
+    const behind = rows.filter(isInTrouble).sort(byTrouble)
+    const note = { indexes: rows.length, behind: behind.slice(0, MOST) }
+    const text = JSON.stringify(note)
+    if (text === written) continue
+    try {
+      await doc.write({ ...note, at: isoTime(now) }, signal)
+      written = text
+    } catch (thrown) {
+      if (signal.aborted) break
+      if (!(thrown instanceof CouchError)) throw thrown
+      log.debug({ code: thrown.code, reason: thrown.message }, 'what is known of the indexes could not be written down')
+    }
+  }
+  if (written !== undefined) await remove(database, worker)
+}
+
+/** Whoever is gone keeps none; where that fails, it is nobody's any more, and is not read. */
+async function remove(database: Database, worker: string): Promise<void> {
+  const until = { signal: AbortSignal.timeout(LAST_WORDS_MS) }
+  try {
+    const doc = await database.find(idOf(worker), {}, until)
+    if (doc) await database.remove(doc._id, doc._rev, until)
+  } catch (thrown) {
+    if (!(thrown instanceof CouchError) && !until.signal.aborted) throw thrown
+  }
+}
+
+/** What these workers have written, as far as they have. Throws `CouchError`. */
+export async function readNotes(database: Database, workers: readonly string[], signal: AbortSignal): Promise<Note[]> {
+  const docs = await readLocalDocs(database, workers.map(idOf), signal)
+  return workers.flatMap((worker) => {
+    const doc = docs.get(idOf(worker))
+    if (!doc) return []
+    const { at, indexes, behind } = doc
+    if (typeof at !== 'string' || typeof indexes !== 'number' || !Array.isArray(behind)) return []
+    return [{ worker, at, indexes, behind: behind as IndexRow[] }]
+  })
+}

@@ -1,0 +1,34 @@
+import type { Couch } from '../couch/client.ts'
+import type { CallOptions } from '../couch/database.ts'
+import { CouchError } from '../couch/errors.ts'
+
+/** What a server tells of itself, as far as it matters for its indexes. */
+export interface Server {
+  /** Undefined of one that is no CouchDB (PouchDB). */
+  readonly features: readonly string[] | undefined
+  /** The first number of its version; NaN where it does not tell. */
+  readonly version: number
+  /** By which `_node` knows them; undefined where that is not for us to know. */
+  readonly nodes: readonly string[] | undefined
+}
+
+/** Throws `CouchError` where nobody answers, or nobody knows us. */
+export async function findServer(couch: Couch, options?: CallOptions): Promise<Server> {
+  const { features, version = '' } = await couch.request<{ features?: readonly string[]; version?: string }>({
+    ...options,
+  })
+  return { features, version: parseInt(version), nodes: await findNodes(couch, options) }
+}
+
+async function findNodes(couch: Couch, options?: CallOptions): Promise<readonly string[] | undefined> {
+  try {
+    const { cluster_nodes = [] } = await couch.request<{ cluster_nodes?: string[] }>({
+      path: '_membership',
+      ...options,
+    })
+    return cluster_nodes.length > 1 ? cluster_nodes : ['_local']
+  } catch (thrown) {
+    if (!(thrown instanceof CouchError) || thrown.retry === 'soon' || thrown.code === 'unauthorized') throw thrown
+    return undefined
+  }
+}

@@ -1,0 +1,36 @@
+import type { Couch } from '../couch/client.ts'
+import { listDatabases, readDatabases } from '../couch/survey.ts'
+import type { Book } from './book.ts'
+
+export interface SweepOptions {
+  readonly couch: Couch
+  readonly book: Book
+  /** Whether the indexes of this database are to be kept here. */
+  readonly isKept: (database: string) => boolean
+  readonly add: (database: string) => void
+  readonly remove: (database: string) => void
+}
+
+/**
+ * Looks at all databases: who is further than when it was looked at last, or was not, is added; who is no more, or no
+ * longer ours, is removed. Returns how many were added. Throws `CouchError`.
+ */
+export function createSweep({ couch, book, isKept, add, remove }: SweepOptions) {
+  return async (signal: AbortSignal): Promise<number> => {
+    const kept = (await listDatabases(couch, signal)).filter(isKept)
+    const there = new Set(kept)
+    for (const database of [...book.databases()]) if (!there.has(database)) remove(database)
+    let added = 0
+    for await (const readings of readDatabases(couch, kept, signal)) {
+      for (const [database, { life, changes }] of readings) {
+        const known = book.get(database)
+        if (known) known.life ??= life
+        if (known && known.life !== life) remove(database)
+        else if (known?.seq === changes) continue
+        add(database)
+        added += 1
+      }
+    }
+    return added
+  }
+}

@@ -1,0 +1,64 @@
+import type { Member } from './documents.ts'
+import type { Registry } from './registry.ts'
+import { createResponsible } from './responsible.ts'
+
+/** What this worker has of things that are divided by their names. */
+export interface Share {
+  isOurs(name: string): boolean
+  /** How many divide them, this one included. */
+  workers(): number
+  /** Resolves when it is known who is there: before that everybody takes everything. */
+  readonly known: Promise<void>
+  /** Calls when it may have changed, until the signal. */
+  onChange(listener: () => void, signal: AbortSignal): void
+}
+
+/** Of the only worker. */
+export const undivided: Share = {
+  isOurs: () => true,
+  workers: () => 1,
+  known: Promise.resolve(),
+  onChange: () => undefined,
+}
+
+export interface ShareOptions {
+  readonly registry: Registry
+  readonly role: string
+  /** Id of this worker. Always counted among those who are there. */
+  readonly self: string
+  /** Whether a worker takes part. */
+  readonly takesPart: (member: Member) => boolean
+  readonly signal: AbortSignal
+}
+
+/** Divides anything that has a name among the workers of a role. */
+export function createShare({ registry, role, self, takesPart, signal }: ShareOptions): Share {
+  const listeners = new Set<() => void>()
+  let ids: readonly string[] = [self]
+  let responsible = createResponsible(ids)
+
+  const known = new Promise<void>((resolve) => {
+    registry.subscribe(
+      role,
+      ({ members }) => {
+        const others = members.filter((member) => member.id !== self && takesPart(member)).map(({ id }) => id)
+        ids = [self, ...others]
+        responsible = createResponsible(ids)
+        if (members.some(({ id }) => id === self)) resolve()
+        for (const listener of listeners) listener()
+      },
+      signal,
+    )
+  })
+
+  return {
+    known,
+    isOurs: (name) => ids.length === 1 || responsible(name) === self,
+    workers: () => ids.length,
+    onChange(listener, signal) {
+      if (signal.aborted) return
+      listeners.add(listener)
+      signal.addEventListener('abort', () => listeners.delete(listener), { once: true })
+    },
+  }
+}

@@ -1,0 +1,121 @@
+/** The program, killed at each of its steps while the view is asked. What was done by then is seen in the database. */
+import { once } from 'node:events'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
+import { build } from '../../acceptance/build.ts'
+import { launch } from '../../acceptance/launch.ts'
+import { needs } from '../../support/couchdb.ts'
+import { silence, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { ddocFolder } from '../folder.ts'
+import { askAllTheWhile, deployShop, openShop, shop, turns, type Shop } from './rig.ts'
+
+beforeAll(build, 120_000)
+
+type Step = (request: SeenRequest, before: readonly SeenRequest[]) => boolean
+
+const isPut =
+  (id: string): Step =>
+  ({ method, path }) =>
+    method === 'PUT' && decodeURIComponent(path).endsWith(`/_design/${id}`)
+const isDelete =
+  (id: string): Step =>
+  ({ method, path }) =>
+    method === 'DELETE' && decodeURIComponent(path).endsWith(`/_design/${id}`)
+const notes =
+  (step: string): Step =>
+  ({ path, body }) =>
+    path.endsWith('/_bulk_docs') && body.lastIndexOf(`"step":"${step}"`) > body.lastIndexOf('"step":') - 1
+const verifies: Step = ({ path }, before) =>
+  path.endsWith('/_design/app/_info') && before.some((request) => isPut('app')(request, []))
+
+const steps: readonly (readonly [name: string, step: Step])[] = [
+  ['takes the record', notes('began')],
+  ['notes that it stages', notes('staging')],
+  ['writes the copy', isPut('sidecar:staged:app')],
+  ['has the index built', ({ query }) => query.get('update') === 'lazy'],
+  ['asks the index', ({ path }) => path.includes('staged') && path.includes('_view')],
+  ['writes a copy of what was there', isPut('sidecar:previous:app')],
+  ['notes that it is warm', notes('warmed')],
+  ['notes that it swaps', notes('swapping')],
+  ['swaps', isPut('app')],
+  ['verifies', verifies],
+  ['notes that it cleans', notes('cleaning')],
+  ['removes one copy', isDelete('sidecar:previous:app')],
+  ['removes the other copy', isDelete('sidecar:staged:app')],
+  ['removes old index files', ({ path }) => path.endsWith('/_view_cleanup')],
+  ['removes the record', isDelete('sidecar:deploy')],
+]
+
+/** Resolves when the program is dead, killed when it came to this step: the server has done all before it, and not this. */
+async function killAt(step: Step, { db }: Shop): Promise<void> {
+  const proxy = await startFaultyProxy()
+  const folder = ddocFolder(shop(2))
+  const settings = { COUCHDB_URL: proxy.url }
+  const { child, kill } = launch(['deploy', '--ddocs', folder, '--database', db.name], settings)
+  onTestFinished(kill)
+  const gone = once(child, 'exit')
+  let hit = false
+  proxy.plan((request) => {
+    if (hit) return silence
+    if (!step(request, proxy.requests.slice(0, -1))) return undefined
+    hit = true
+    return kill
+  })
+  await gone
+  expect(hit, 'it came to this step').toBe(true)
+}
+
+test.each(steps)(
+  'killed when it %s: the next deploy brings it to its end; no query waits or fails',
+  async (_, step) => {
+    needs('index lag')
+    const opened = await openShop()
+    const { couch, db } = opened
+    const asking = askAllTheWhile(opened)
+    await killAt(step, opened)
+    await deployShop(couch, db.name, shop(2))
+    await asking.stop()
+    expect(turns(asking.answers)).toEqual([1, 2])
+    expect(await opened.left()).toEqual([])
+    expect(await db.get('_design/app')).toMatchObject({ rows: 2 })
+  },
+)
+
+test.each(steps)('killed when it %s: it can be taken back; no query waits or fails', async (_, step) => {
+  needs('index lag')
+  const opened = await openShop()
+  const { couch, db } = opened
+  const { _rev, ...before } = await db.get('_design/app')
+  const asking = askAllTheWhile(opened)
+  await killAt(step, opened)
+  await rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
+  await asking.stop()
+  expect([[1], [1, 2, 1]]).toContainEqual(turns(asking.answers))
+  expect(await opened.left()).toEqual([])
+  expect(await db.get('_design/app')).toMatchObject(before)
+})
+
+test('what is put back has its attachments, however large', async () => {
+  needs('index lag')
+  const opened = await openShop()
+  const { db, couch } = opened
+  const page = Buffer.alloc(7_000_000, 'large').toString('base64') // more than a document may have
+  const _attachments = { 'page.html': { content_type: 'text/html', data: page } }
+  await db.put({ ...(await db.get('_design/app')), _attachments })
+  await killAt(notes('cleaning'), opened)
+  expect(await db.get('_design/app')).not.toHaveProperty('_attachments')
+  await rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
+  const back = await db.get<{ _attachments: typeof _attachments }>('_design/app', { attachments: true })
+  expect(back._attachments['page.html'].data === page).toBe(true)
+})
+
+test.each([1, 3])('killed, and the next wants something else (%d): what was staged goes', async (rows) => {
+  needs('index lag')
+  const opened = await openShop()
+  const asking = askAllTheWhile(opened)
+  await killAt(notes('swapping'), opened)
+  await deployShop(opened.couch, opened.db.name, shop(rows))
+  await asking.stop()
+  expect(turns(asking.answers)).toEqual([...new Set([1, rows])])
+  expect(await opened.left()).toEqual([])
+})

@@ -1,0 +1,85 @@
+/** A database with a view that is asked all the while, and what it is to become. */
+import { onTestFinished } from 'vitest'
+import type { Database } from '../../../sidecar/couch/database.ts'
+import { deployDdocs, type DeployOptions } from '../../../sidecar/deploy/deploy.ts'
+import type { Couch } from '../../../sidecar/couch/client.ts'
+import { createTestCouch, freshDb, uniqueName } from '../../support/couchdb.ts'
+import { ddocFolder } from '../folder.ts'
+
+export const DOCS = 300
+
+/** Its view has `rows` rows for each document; its index takes `slowly` milliseconds for each. */
+export const shop = (rows: number, slowly = 0): Record<string, string> => ({
+  'app/views/v/map.js': `export default function (doc) {
+    const until = Date.now() + ${slowly}
+    while (Date.now() < until);
+    for (let row = 0; row < ${rows}; row++) emit(doc.n, null)
+  }`,
+  'app/rows.json': String(rows),
+})
+
+export interface Shop {
+  readonly couch: Couch
+  readonly db: Database
+  /** Ids of the deploy's own documents that are there. */
+  readonly left: () => Promise<string[]>
+  /** Rows of the view for each document, as somebody is told who waits for the index. */
+  readonly rows: (couch?: Couch) => Promise<number>
+}
+
+/** With one row for each document, and its index built. In the server of this run, unless told. */
+export async function openShop(docs = DOCS, elsewhere?: Couch): Promise<Shop> {
+  const couch = elsewhere ?? createTestCouch()
+  const db = elsewhere ? elsewhere.db(uniqueName('shop')) : await freshDb('shop')
+  if (elsewhere) await db.create()
+  await db.bulk(Array.from({ length: docs }, (_, n) => JSON.stringify({ _id: `order-${n}`, n })))
+  await deployShop(couch, db.name, shop(1))
+  const opened: Shop = {
+    couch,
+    db,
+    left: async () => (await db.withPrefix('_design/sidecar:')).map(({ _id }) => _id),
+    rows: async (at = couch) => ((await at.db(db.name).view('app', 'v', { limit: 0 })).total_rows ?? NaN) / docs,
+  }
+  await opened.rows()
+  return opened
+}
+
+export const deployShop = (
+  couch: Couch,
+  database: string,
+  files: Record<string, string>,
+  options: Partial<DeployOptions> = {},
+) => deployDdocs({ couch, deployments: [{ database, folder: ddocFolder(files) }], deadAfterMs: 400, ...options })
+
+export interface Asking {
+  /** What each query said, in the order of the answers; what went wrong is among them as text. */
+  readonly answers: readonly (number | string)[]
+  /** Milliseconds. */
+  readonly slowest: number
+  readonly stop: () => Promise<void>
+}
+
+/** Asks the view as users do, again and again, until the end of the test or `stop`. */
+export function askAllTheWhile({ rows }: Shop): Asking {
+  const answers: (number | string)[] = []
+  const asking = { answers, slowest: 0, stop }
+  let stopped = false
+  const going = (async () => {
+    while (!stopped) {
+      const began = performance.now()
+      answers.push(await rows().catch(String))
+      asking.slowest = Math.max(asking.slowest, performance.now() - began)
+      await new Promise(setImmediate)
+    }
+  })()
+  async function stop(): Promise<void> {
+    stopped = true
+    await going
+  }
+  onTestFinished(stop)
+  return asking
+}
+
+/** Without what comes again: `[1, 1, 2, 2]` is `[1, 2]`. */
+export const turns = (answers: readonly unknown[]): unknown[] =>
+  answers.filter((answer, i) => i === 0 || answer !== answers[i - 1])

@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest'
+import type { Progress } from '../../../sidecar/deploy/staging/surroundings.ts'
+import { readViewIndex } from '../../../sidecar/couch/view-index.ts'
+import { createTestCouch, needs } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { ddocFolder } from '../folder.ts'
+import { askAllTheWhile, deployShop, openShop, shop, turns } from './rig.ts'
+
+test('queries are answered by the old index until the new one is complete, and none waits for it', async () => {
+  needs('index lag')
+  const opened = await openShop(1000)
+  const { couch, db } = opened
+  const asking = askAllTheWhile(opened)
+  const progress: Progress[] = []
+  const began = performance.now()
+  const report = await deployShop(couch, db.name, shop(2, 4), { onProgress: (seen) => progress.push(seen) })
+  const tookMs = performance.now() - began
+  expect(report.databases[0]!.ddocs).toMatchObject([{ kind: 'updated', id: '_design/app', staged: true }])
+  await asking.stop()
+  expect(turns(asking.answers)).toEqual([1, 2])
+  expect(asking.answers.length).toBeGreaterThan(20)
+  expect(asking.slowest).toBeLessThan(tookMs / 3) // two shards of 500 documents of 4 ms
+  const done = progress.flatMap((seen) => (seen.kind === 'warming' ? [seen.done] : []))
+  expect(done.filter((count) => count > 0 && count < 1000).length).toBeGreaterThan(0)
+  expect(await opened.left()).toEqual([])
+})
+
+test('what is staged for a while does nothing but have an index', async () => {
+  needs('index lag')
+  const { couch, db } = await openShop()
+  const proxy = await startFaultyProxy()
+  const files = { ...shop(2), 'app/validate_doc_update.js': 'export default () => { throw { forbidden: "no" } }' }
+  const own = { 'app/language.json': '"javascript"', 'app/options.json': '{"local_seq":true}' }
+  await deployShop(createTestCouch({ url: proxy.url }), db.name, { ...files, ...own })
+  const put = proxy.requests.find(({ method, path }) => method === 'PUT' && path.includes('staged'))
+  const copy = JSON.parse(put!.body) as Record<string, unknown>
+  expect(Object.keys(copy).sort()).toEqual(['_id', 'autoupdate', 'language', 'options', 'views'])
+  expect(copy).toMatchObject({ autoupdate: false, language: 'javascript', options: { local_seq: true } })
+  expect((await couch.db(db.name).get('_design/app')).validate_doc_update).toBeDefined()
+})
+
+test('the design documents of one database change together, when all their indexes are there', async () => {
+  needs('index lag')
+  const { couch, db, left } = await openShop()
+  const other = (rows: number) =>
+    Object.fromEntries(Object.entries(shop(rows)).map(([path, text]) => [path.replace('app', 'other'), text]))
+  const files = (rows: number) => ({ ...shop(rows), ...other(rows), 'plain/rows.json': String(rows) })
+  await deployShop(couch, db.name, files(1))
+  const proxy = await startFaultyProxy()
+  await deployShop(createTestCouch({ url: proxy.url }), db.name, files(2))
+  const writes = proxy.requests.flatMap(({ method, path }) =>
+    method === 'PUT' && !path.includes('_local') ? [decodeURIComponent(path.slice(path.indexOf('_design/') + 8))] : [],
+  )
+  expect(writes).toEqual([
+    ...['sidecar:staged:app', 'sidecar:previous:app'],
+    ...['sidecar:staged:other', 'sidecar:previous:other'],
+    ...['app', 'other', 'plain'],
+  ])
+  expect(await left()).toEqual([])
+})
+
+test.each([
+  ['only other functions', { ...shop(1), 'app/filters/f.js': 'export default () => true' }, 'updated'],
+  ['a new design document', { ...shop(1), 'app2/views/v/map.js': 'export default () => emit(1)' }, 'created'],
+  ['views where there were none', { ...shop(1), 'plain/views/v/map.js': 'export default () => emit(1)' }, 'updated'],
+  ['views that are taken away', { 'app/rows.json': '0' }, 'updated'],
+])('%s: written at once', async (_, files, kind) => {
+  const { couch, db } = await openShop()
+  await db.put({ _id: '_design/plain', rows: 1 })
+  const proxy = await startFaultyProxy()
+  const report = await deployShop(createTestCouch({ url: proxy.url }), db.name, files)
+  const changed = report.databases[0]!.ddocs.filter((result) => result.kind !== 'unchanged')
+  expect(changed).toMatchObject([{ kind }])
+  expect(changed[0]).not.toHaveProperty('staged')
+  const writes = proxy.requests.filter(({ method }) => method !== 'GET')
+  expect(writes.map(({ method }) => method)).toEqual(['PUT'])
+  expect((await deployShop(couch, db.name, files)).databases[0]!.ddocs.map(({ kind }) => kind)).not.toContain('updated')
+})
+
+test('where nothing has changed nothing is written', async () => {
+  const { db } = await openShop()
+  const proxy = await startFaultyProxy()
+  await deployShop(createTestCouch({ url: proxy.url }), db.name, shop(1))
+  expect(proxy.requests.filter(({ method }) => method !== 'GET')).toEqual([])
+})
+
+test('where nobody knows how far an index is, all is written at once', async () => {
+  const { couch, db } = await openShop()
+  const proxy = await startFaultyProxy()
+  proxy.plan(({ path }) => (path.endsWith('/_info') ? refuse(200, { error: '', reason: '' }) : undefined))
+  const report = await deployShop(createTestCouch({ url: proxy.url }), db.name, shop(2))
+  expect(report.databases[0]!.ddocs).toEqual([expect.not.objectContaining({ staged: true })])
+  expect(await couch.db(db.name).get('_design/app')).toMatchObject({ rows: 2 })
+})
+
+test('a dry run says whose index would be built first, and writes nothing', async () => {
+  needs('index lag')
+  const { couch, db } = await openShop()
+  const folder = ddocFolder(shop(2))
+  const report = await deployShop(couch, db.name, shop(2), {
+    dryRun: true,
+    deployments: [{ database: db.name, folder }],
+  })
+  expect(report.databases[0]!.ddocs).toMatchObject([{ kind: 'would-update', staged: true }])
+  expect(await db.get('_design/app')).toMatchObject({ rows: 1 })
+})
+
+test('a server that is away for a while is waited for, also in the middle of a building', async () => {
+  needs('index lag')
+  const opened = await openShop()
+  const proxy = await startFaultyProxy()
+  const seen: Progress[] = []
+  const isBuild = ({ query }: { query: URLSearchParams }) => query.get('update') === 'lazy'
+  proxy.next(async () => {
+    await proxy.down()
+    setTimeout(() => void proxy.up(), 500)
+  }, isBuild)
+  const couch = createTestCouch({ url: proxy.url })
+  await deployShop(couch, opened.db.name, shop(2), {
+    onProgress: (progress) => seen.push(progress),
+    deadAfterMs: 10_000,
+  })
+  expect(seen.map(({ kind }) => kind)).toContain('trouble')
+  expect(await opened.rows()).toBe(2)
+})
+
+test('whoever waits at the old index in the moment of the swap gets its answer', async () => {
+  needs('index lag')
+  const opened = await openShop(50)
+  const { couch, db } = opened
+  await deployShop(couch, db.name, shop(1, 10))
+  const proxy = await startFaultyProxy()
+  let waiting: Promise<number> | undefined
+  const isSwap = ({ method, path }: SeenRequest) => method === 'PUT' && path.endsWith('/_design/app')
+  proxy.next(async (exchange) => {
+    await db.bulk(Array.from({ length: 50 }, (_, n) => JSON.stringify({ _id: `late-${n}`, n })))
+    waiting = opened.rows()
+    waiting.catch(() => undefined)
+    await eventually(async () =>
+      expect(await readViewIndex(couch, db.name, '_design/app')).toMatchObject({ isRunning: true }),
+    )
+    await pass(exchange)
+  }, isSwap)
+  await deployShop(createTestCouch({ url: proxy.url }), db.name, shop(2))
+  expect(await waiting).toBe(2) // twice the documents, one row each
+})

@@ -1,0 +1,334 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { readIndexerTasks } from '../../sidecar/couch/indexer-tasks.ts'
+import { readViewIndex } from '../../sidecar/couch/view-index.ts'
+import { createShare } from '../../sidecar/workers/share.ts'
+import { startRegistry } from '../workers/registries.ts'
+import { createTestCouch, needs, uniqueName, type PrivateCouch } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { findCouchBinary } from '../support/couchdb-binary.ts'
+import {
+  endlessMap,
+  fill,
+  map,
+  onlyBeginningWith,
+  pendingIn,
+  putDdoc,
+  settings,
+  slowMap,
+  startIndexes,
+  startQuietServer,
+  write,
+} from './rig.ts'
+
+let server: PrivateCouch
+beforeAll(async () => {
+  if (findCouchBinary() !== undefined) server = await startQuietServer()
+})
+afterAll(() => server?.stop())
+beforeEach(() => needs('private server'))
+
+/** Two indexers of what begins alike, on the quiet server. */
+function start(options: Parameters<typeof startIndexes>[0] = {}) {
+  const prefix = uniqueName('i')
+  const rig = startIndexes({ url: server.url, share: onlyBeginningWith(prefix), ...options })
+  return { ...rig, prefix, fill: (count: number, maps: Record<string, string>) => fill(rig.couch, count, maps, prefix) }
+}
+
+test('whatever changes in a database, its indexes have it before anybody asks', async () => {
+  const { couch, fill, tell, fresh, indexes } = start()
+  const db = await fill(10, { one: map, two: map })
+  for (let round = 0; round < 3; round++) {
+    await write(couch, db.name, 5)
+    tell(db.name)
+    await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
+    for (const name of ['one', 'two']) expect(await pendingIn(couch, db.name, name)).toBe(0)
+  }
+  expect(indexes.counts()).toMatchObject({ fresh: 2, behind: 0, failing: 0, building: 0, serversKen: 'off' })
+})
+
+test('a change that comes during a build, and one right after it, are built at once: nothing is shut out', async () => {
+  const { couch, fill, tell, rows, fresh } = start({ settings: { delay: 60_000 } })
+  const db = await fill(20, { slow: slowMap(20) })
+  tell(db.name)
+  await eventually(() => expect(rows(db.name)).toMatchObject([{ building: true }]))
+  await write(couch, db.name, 5)
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  expect(await pendingIn(couch, db.name, 'slow')).toBe(0)
+  await write(couch, db.name, 1)
+  tell(db.name)
+  await eventually(async () => expect(await pendingIn(couch, db.name, 'slow')).toBe(0))
+})
+
+test('with a batch size, changes gather until there are so many, or until the delay is over', async () => {
+  const { couch, fill, tell, fresh, indexes } = start({ settings: { batch_size: 5, delay: 60_000 } })
+  const db = await fill(1, { one: map })
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  await write(couch, db.name, 4)
+  tell(db.name)
+  await eventually(() => expect(indexes.counts()).toMatchObject({ queued: 0, resubmitted: 1 }))
+  expect([fresh(db.name), await pendingIn(couch, db.name, 'one')]).toEqual([[false], 4])
+  await write(couch, db.name, 1)
+  tell(db.name)
+  await eventually(async () => expect(await pendingIn(couch, db.name, 'one')).toBe(0))
+  await write(couch, db.name, 4)
+  tell(db.name)
+  await eventually(() => expect(indexes.counts().resubmitted).toBe(1))
+  expect(indexes.setDelay(100)).toBe(60_000)
+  tell(db.name)
+  await eventually(async () => expect(await pendingIn(couch, db.name, 'one')).toBe(0))
+})
+
+test('what no event told is found by looking at all databases, design documents and restarts, too', async () => {
+  const { fill, fresh, prefix, couch } = start({ areTold: () => false })
+  const db = await fill(3, { one: map })
+  await eventually(() => expect(fresh(db.name)).toEqual([true]), { within: 20_000 })
+  await putDdoc(couch, db.name, 'two', { views: { x: { map } } })
+  await eventually(() => expect(fresh(db.name)).toEqual([true, true]), { within: 20_000 })
+  const later = startIndexes({ url: server.url, share: onlyBeginningWith(prefix) })
+  await eventually(() => expect(later.fresh(db.name)).toEqual([true, true]))
+})
+
+test('a change of _security alone does not make an index stale', async () => {
+  const { couch, fill, fresh, rows } = start({ areTold: () => false })
+  const db = await fill(3, { one: map })
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  await couch.request({ method: 'PUT', db: db.name, path: '_security', body: { members: { roles: ['_admin'] } } })
+  expect(await pendingIn(couch, db.name, 'one')).toBeGreaterThan(0)
+  await eventually(async () => expect(await pendingIn(couch, db.name, 'one')).toBe(0), { within: 20_000 })
+  await eventually(() => expect(rows(db.name)).toMatchObject([{ lag_changes: 0, lag_seconds: 0 }]))
+})
+
+test('autoupdate false, a design document without views, and a language that the server lacks are left alone', async () => {
+  const { couch, fill, tell, rows, indexes } = start()
+  const db = await fill(3, { one: map })
+  await putDdoc(couch, db.name, 'off', { autoupdate: false, views: { x: { map } } })
+  await putDdoc(couch, db.name, 'noviews', { autoupdate: { views: false }, views: { x: { map: `${map} ` } } })
+  await putDdoc(couch, db.name, 'filters', { filters: { all: 'function () { return true }' } })
+  await putDdoc(couch, db.name, 'cobol', { language: 'cobol', views: { x: { map: 'MULTIPLY A BY B' } } })
+  tell(db.name)
+  await eventually(() => {
+    expect(rows(db.name)).toMatchObject([{ ddoc: '_design/one', lag_seconds: 0 }])
+    expect(indexes.counts()).toMatchObject({ fresh: 1, queued: 0 }) // what was found this very moment has no lag either
+  })
+  expect(await pendingIn(couch, db.name, 'off')).toBeGreaterThan(0)
+  expect(await pendingIn(couch, db.name, 'noviews')).toBeGreaterThan(0)
+  expect(indexes.counts()).toMatchObject({ behind: 0, failing: 0 })
+})
+
+test('Mango’s indexes are kept, too', async () => {
+  const { couch, fill, tell, fresh } = start()
+  const db = await fill(3, {})
+  await couch.request({
+    ...{ method: 'POST', db: db.name, path: '_index', body: { index: { fields: ['a'] }, ddoc: 'mango', name: 'by-a' } },
+  })
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  expect(await pendingIn(couch, db.name, 'mango')).toBe(0)
+})
+
+test('in a partitioned database all shards of an index are built, and what goes wrong in any is told in words', async () => {
+  const { couch, tell, fresh, rows, prefix } = start()
+  await couch.request({ method: 'PUT', db: prefix, query: { partitioned: true, q: 4 } })
+  const bulk = (count: number) =>
+    couch.db(prefix).bulk(Array.from({ length: count }, (_, i) => JSON.stringify({ _id: `p${i}:${uniqueName('x')}` })))
+  await bulk(20)
+  await putDdoc(couch, prefix, 'each', { views: { one: { map } } })
+  await putDdoc(couch, prefix, 'all', { views: { one: { map } }, options: { partitioned: false } })
+  for (let round = 0; round < 2; round++) {
+    tell(prefix)
+    await eventually(() => expect(fresh(prefix)).toEqual([true, true]))
+    for (const name of ['each', 'all']) expect(await pendingIn(couch, prefix, name)).toBe(0)
+    await bulk(20)
+  }
+  await putDdoc(couch, prefix, 'bad', { views: { one: { map: endlessMap.replace('"bad"', '"p7:"') } } })
+  tell(prefix)
+  await eventually(
+    () => expect(rows(prefix).find(({ ddoc }) => ddoc === '_design/bad')?.error?.reason).toMatch(/timed out/),
+    { within: 30_000 },
+  )
+}, 40_000)
+
+test('ignored databases are left alone, by name or glob, also from now on', async () => {
+  const { couch, fill, tell, rows, fresh, indexes } = start()
+  const [one, other] = [await fill(3, { one: map }), await fill(3, { one: map })]
+  tell(one.name)
+  await eventually(() => expect(fresh(one.name)).toEqual([true]))
+  const ignore = [one.name, `${other.name.slice(0, -3)}*`]
+  indexes.change({ ...settings, ignore })
+  await eventually(() => expect(rows(one.name)).toEqual([]))
+  for (const { name } of [one, other]) {
+    await write(couch, name, 1)
+    tell(name)
+  }
+  await eventually(() => expect(indexes.counts().queued).toBe(0))
+  expect([rows(one.name), rows(other.name)]).toEqual([[], []])
+  expect(await pendingIn(couch, other.name, 'one')).toBeGreaterThan(0)
+  indexes.change(settings)
+  await eventually(() => expect([fresh(one.name), fresh(other.name)]).toEqual([[true], [true]]))
+})
+
+test('what is ignored while it is looked at and built, and has changed meanwhile, is not taken up again', async () => {
+  const { couch, fill, tell, rows, fresh, indexes } = start()
+  const [one, other] = [await fill(100, { slow: slowMap(50) }), await fill(3, { one: map })]
+  tell(one.name)
+  await eventually(() => expect(rows(one.name)).toMatchObject([{ building: true }]))
+  await write(couch, one.name, 1)
+  tell(one.name)
+  await eventually(() => expect([...indexes.entries()].filter(({ again }) => again)).toHaveLength(1))
+  indexes.change({ ...settings, ignore: [one.name] })
+  await eventually(() => expect([rows(one.name), indexes.counts().building]).toEqual([[], 0]))
+  tell(other.name)
+  await eventually(() => expect(fresh(other.name)).toEqual([true])) // it came after
+  expect(rows(one.name)).toEqual([])
+})
+
+test('the builds of a database that is deleted end with it', async () => {
+  const { couch, fill, tell, rows, indexes } = start()
+  const db = await fill(100, { slow: slowMap(50) })
+  tell(db.name)
+  await eventually(() => expect(rows(db.name)).toMatchObject([{ building: true }]))
+  await couch.request({ method: 'DELETE', db: db.name })
+  tell(db.name, 'deleted')
+  await eventually(() => expect([rows(db.name), indexes.counts().building]).toEqual([[], 0]))
+})
+
+test('a deletion that nobody tells ends them, too', async () => {
+  const { couch, fill, tell, rows, indexes } = start()
+  const db = await fill(100, { slow: slowMap(50) })
+  tell(db.name)
+  await eventually(() => expect(rows(db.name)).toMatchObject([{ building: true }]))
+  await couch.request({ method: 'DELETE', db: db.name })
+  await eventually(() => expect([rows(db.name), indexes.counts().building]).toEqual([[], 0]), { within: 20_000 })
+})
+
+test.each([
+  [2, 0],
+  [0, 2],
+])('never more builds than channels, %i and %i, and each has its turn', async (batch, incremental) => {
+  const { couch, fill, tell, fresh, indexes, prefix } = start({
+    settings: { batch_channels: batch, incremental_channels: incremental, delay: 0 },
+  })
+  const names: string[] = []
+  for (let i = 0; i < 5; i++) names.push((await fill(10, { slow: slowMap(10), other: slowMap(11) })).name)
+  for (const name of names) tell(name)
+  const seen: number[] = []
+  await eventually(
+    async () => {
+      seen.push(indexes.counts().building)
+      const tasks = (await readIndexerTasks(couch)).filter(({ database }) => database.startsWith(prefix))
+      seen.push(new Set(tasks.map(({ database, ddoc }) => `${database}/${ddoc}`)).size)
+      for (const name of names) expect(fresh(name)).toEqual([true, true])
+    },
+    { within: 30_000 },
+  )
+  expect(Math.max(...seen)).toBeLessThanOrEqual(2)
+  expect(Math.max(...seen)).toBeGreaterThan(0)
+})
+
+test('however often it changes, one request waits at an index that is being built', async () => {
+  const { couch, fill, tell, fresh } = start()
+  const db = await fill(60, { slow: slowMap(30) })
+  let most = 0
+  await eventually(
+    async () => {
+      await write(couch, db.name, 1)
+      tell(db.name)
+      const { waiting } = await readViewIndex(couch, db.name, '_design/slow')
+      most = Math.max(most, waiting)
+      expect(most).toBeGreaterThan(0)
+      if (most > 0) expect((await readViewIndex(couch, db.name, '_design/slow')).seq).toBeGreaterThan(60)
+    },
+    { within: 20_000 },
+  )
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]), { within: 20_000 })
+  expect(most).toBeLessThanOrEqual(2) // one for each of its two shards
+})
+
+test('a function that does not end is told in words, holds up nobody, and is forgiven when it is mended', async () => {
+  const { couch, fill, tell, rows, fresh, indexes } = start()
+  const db = await fill(5, { bad: endlessMap, good: map })
+  await couch.db(db.name).put({ _id: 'bad' })
+  tell(db.name)
+  await eventually(
+    () => expect(rows(db.name).find(({ ddoc }) => ddoc === '_design/bad')?.error?.reason).toMatch(/timed out/),
+    { within: 30_000 },
+  )
+  expect(rows(db.name).find(({ ddoc }) => ddoc === '_design/good')).toMatchObject({ lag_seconds: 0, error: null })
+  expect(indexes.counts()).toMatchObject({ failing: 1, resubmitted: 1 })
+  await putDdoc(couch, db.name, 'bad', { views: { one: { map } } })
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
+  expect(indexes.counts()).toMatchObject({ failing: 0 })
+}, 40_000)
+
+test('two workers share the databases: each index is built by one of them', async () => {
+  const prefix = uniqueName('i')
+  const half = (rest: number) => ({
+    ...onlyBeginningWith(prefix),
+    isOurs: (name: string) => name.startsWith(prefix) && name.charCodeAt(name.length - 1) % 2 === rest,
+    workers: () => 2,
+  })
+  const workers = [0, 1].map((rest) => startIndexes({ url: server.url, share: half(rest) }))
+  const names: string[] = []
+  for (let i = 0; i < 8; i++) names.push((await fill(workers[0]!.couch, 3, { one: map }, prefix)).name)
+  for (const name of names) for (const { tell } of workers) tell(name)
+  await eventually(() => {
+    for (const name of names) expect(workers.flatMap(({ fresh }) => fresh(name))).toEqual([true])
+  })
+})
+
+test('CouchDB killed while it builds: the index is brought to its end when it is back', async () => {
+  const { couch, fill, tell, rows, fresh } = start()
+  const db = await fill(100, { slow: slowMap(20) })
+  tell(db.name)
+  await eventually(() => expect(rows(db.name)).toMatchObject([{ building: true }]))
+  await server.restart()
+  const quiet = createTestCouch({ url: server.url })
+  await eventually(async () => expect(await quiet.db(db.name).info()).toBeTruthy(), { within: 30_000 })
+  await eventually(() => expect(fresh(db.name)).toEqual([true]), { within: 60_000 })
+  expect(await pendingIn(couch, db.name, 'slow')).toBe(0)
+}, 100_000)
+
+test('told to stop it stops at once, and CouchDB builds on', async () => {
+  const { couch, fill, tell, rows, indexes, stop } = start()
+  const db = await fill(200, { slow: slowMap(20) })
+  tell(db.name)
+  const tasks = async () => (await readIndexerTasks(couch)).filter(({ database }) => database === db.name)
+  await eventually(async () => expect((await tasks()).length).toBeGreaterThan(0))
+  expect(rows(db.name)).toMatchObject([{ building: true }])
+  await stop()
+  expect(indexes.counts().building).toBe(0)
+  expect((await tasks()).length).toBeGreaterThan(0)
+  const { changesDone } = (await tasks())[0]!
+  await eventually(async () => expect((await tasks())[0]?.changesDone ?? Infinity).toBeGreaterThan(changesDone))
+})
+
+test('a worker that leaves is followed at once by those that stay', async () => {
+  const prefix = uniqueName('i')
+  const control = (await fill(createTestCouch({ url: server.url }), 0, {}, prefix)).name
+  const database = createTestCouch({ url: server.url }).db(control)
+  const workers = ['one', 'other'].map((self) => {
+    const leaving = new AbortController()
+    const registry = startRegistry(database)
+    registry.register('sidecar', self, { timeoutMs: 1000 }, leaving.signal)
+    const share = createShare({ registry, role: 'sidecar', self, takesPart: () => true, signal: leaving.signal })
+    const isOurs = (name: string) => name.startsWith(prefix) && share.isOurs(name)
+    return { ...startIndexes({ url: server.url, share: { ...share, isOurs } }), share, leave: () => leaving.abort() }
+  })
+  const [one, other] = workers as [(typeof workers)[0], (typeof workers)[0]]
+  await eventually(() => expect([one.share.workers(), other.share.workers()]).toEqual([2, 2]))
+  const names: string[] = []
+  for (let i = 0; i < 8; i++) names.push((await fill(one.couch, 3, { one: map }, prefix)).name)
+  for (const name of names) for (const { tell } of workers) tell(name)
+  await eventually(() =>
+    expect(names.flatMap((name) => [...one.fresh(name), ...other.fresh(name)])).toEqual(names.map(() => true)),
+  )
+  await other.stop()
+  other.leave()
+  await eventually(() => expect(names.flatMap((name) => one.fresh(name))).toEqual(names.map(() => true)), {
+    within: 20_000,
+  })
+})

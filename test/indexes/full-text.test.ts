@@ -1,0 +1,91 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { pass, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { fill, map, onlyBeginningWith, putDdoc, settings, startIndexes, startQuietServer, write } from './rig.ts'
+
+/**
+ * No server of full text runs here: one that answers as they do, in front of the real CouchDB. That one is quiet: its own
+ * ken would ask for Clouseau, of which a CouchDB without a node name dies.
+ */
+async function startWithFullText() {
+  needs('private server')
+  const server = await startQuietServer()
+  onTestFinished(() => server.stop())
+  return { server, proxy: await startFaultyProxy(server.url) }
+}
+
+test('indexes of full text are built where the server has them, one by one, and asked how far they are', async () => {
+  const { server, proxy } = await startWithFullText()
+  const welcome = { couchdb: 'Welcome', version: '3.5.0', features: ['search', 'nouveau'] }
+  const reached = new Map<string, number>()
+  let seq = 0
+  proxy.plan(({ path }) => {
+    if (path === '/') return refuse(200, welcome as never)
+    const [, what, name] = /_design\/texts\/(_search|_nouveau|_search_info|_nouveau_info)\/(\w+)/.exec(path) ?? []
+    if (what === undefined || name === undefined) return undefined
+    if (!what.endsWith('_info')) {
+      reached.set(name, seq)
+      return refuse(200, { total_rows: 0, rows: [] } as never)
+    }
+    const field = what === '_search_info' ? 'pending_seq' : 'update_seq'
+    return refuse(200, { name: `_design/texts/${name}`, search_index: { [field]: reached.get(name) ?? 0 } } as never)
+  })
+  const share = onlyBeginningWith('text')
+  const { tell, rows, fresh, couch, indexes } = startIndexes({ url: server.url, by: proxy.url, share })
+  const db = await fill(couch, 0, {}, 'text')
+  const index = { index: 'function (doc) { index("default", doc.text) }' }
+  await putDdoc(couch, db.name, 'texts', { indexes: { one: index, two: index }, nouveau: { three: index } })
+  await putDdoc(couch, db.name, 'off', { autoupdate: { indexes: false }, indexes: { four: index } })
+  await write(couch, db.name, 3)
+  seq = 5
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true, true, true]))
+  expect(
+    rows(db.name)
+      .map(({ kind, index }) => `${kind} ${index}`)
+      .sort(),
+  ).toEqual(['nouveau three', 'search one', 'search two'])
+  expect(reached).toEqual(new Map([...reached.keys()].map((name) => [name, 5])))
+  expect(indexes.counts().built).toBe(3)
+})
+
+test('a server that loses its full text, and a node that becomes a cluster, are noticed, whatever is under way', async () => {
+  const { server, proxy } = await startWithFullText()
+  const welcome = (features: string[]) => refuse(200, { couchdb: 'Welcome', version: '3.5.0', features } as never)
+  const search = refuse(200, { search_index: { pending_seq: 1e9 }, rows: [] } as never)
+  let root = welcome(['search'])
+  let allDocs = pass
+  proxy.plan(({ path }) => {
+    if (path === '/') return root
+    if (path.includes('_all_docs')) return allDocs
+    return path.includes('_search') ? search : undefined
+  })
+  const share = onlyBeginningWith('lost')
+  const { tell, rows, fresh, couch, indexes } = startIndexes({ url: server.url, by: proxy.url, share })
+  const db = await fill(couch, 0, {}, 'lost')
+  await putDdoc(couch, db.name, 'both', { views: { one: { map } }, indexes: { two: { index: 'function () {}' } } })
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
+  await write(couch, db.name, 1)
+  let goOn = () => {}
+  const held = new Promise<void>((resolve) => (goOn = resolve))
+  const asked = (what: string) => proxy.requests.filter(({ path }) => path.includes(what)).length
+  const looks = asked(`${db.name}/_all_docs`)
+  allDocs = (exchange) => held.then(() => pass(exchange))
+  tell(db.name)
+  await eventually(() => expect(asked(`${db.name}/_all_docs`)).toBeGreaterThan(looks))
+  root = welcome([])
+  const before = asked('_dbs_info')
+  indexes.change(settings) // looks again at once
+  await eventually(() => expect(asked('_dbs_info')).toBeGreaterThan(before))
+  goOn()
+  await eventually(() => expect(rows(db.name)).toMatchObject([{ kind: 'view', lag_seconds: 0 }]))
+  const nodes = ['couchdb@one', 'couchdb@two']
+  proxy.plan(({ path }) => (path === '/_membership' ? refuse(200, { cluster_nodes: nodes } as never) : undefined))
+  indexes.change(settings)
+  await eventually(() => {
+    tell(db.name)
+    expect(asked(`/${db.name}/_shards/`)).toBeGreaterThan(0) // copies are asked one by one
+  })
+})

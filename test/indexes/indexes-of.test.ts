@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { indexesOf, type IndexKind } from '../../sidecar/indexes/indexes-of.ts'
+
+const all: IndexKind[] = ['view', 'search', 'nouveau']
+const map = 'function (doc) { emit(doc._id) }'
+const fullText = { index: 'function (doc) {}' }
+const named = (ddoc: object, kinds = all) =>
+  indexesOf('orders', { _id: '_design/d', _rev: '1-a', ...ddoc }, kinds).map(({ kind, name }) => `${kind} ${name}`)
+
+const everything = {
+  views: { lib: { x: '' }, one: { map }, two: { map } },
+  indexes: { text: fullText, more: fullText },
+  nouveau: { lucene: fullText },
+}
+
+test('all views are one index, asked by any of them but the library; of full text each is one', () => {
+  expect(named(everything)).toEqual(['view one', 'search text', 'search more', 'nouveau lucene'])
+})
+
+test('of kinds that the server has not there are none', () => {
+  expect(named(everything, ['view'])).toEqual(['view one'])
+})
+
+test.each<[unknown, string[]]>([
+  [false, []],
+  [true, ['view one', 'search text', 'search more', 'nouveau lucene']],
+  [{ views: false }, ['search text', 'search more', 'nouveau lucene']],
+  [{ indexes: false }, ['view one', 'nouveau lucene']],
+  [{ nouveau: false }, ['view one', 'search text', 'search more']],
+  [{ views: false, indexes: false, nouveau: false }, []],
+  [{ views: 'false', indexes: null }, ['view one', 'search text', 'search more', 'nouveau lucene']],
+  ['false', ['view one', 'search text', 'search more', 'nouveau lucene']],
+  [null, ['view one', 'search text', 'search more', 'nouveau lucene']],
+])('autoupdate %j', (autoupdate, expected) => {
+  expect(named({ ...everything, autoupdate })).toEqual(expected)
+})
+
+test.each<[string, object]>([
+  ['none', {}],
+  ['only a library', { views: { lib: { x: '' } } }],
+  ['a filter', { filters: { mine: 'function () { return true }' } }],
+  ['garbage', { views: 'all', indexes: [1], nouveau: null }],
+  ['views without a map', { views: { one: {}, two: null, three: 'x' } }],
+])('a design document with %s has no index', (_, ddoc) => {
+  expect(named(ddoc)).toEqual([])
+})
+
+test('Mango’s are views', () => {
+  const mango = { language: 'query', views: { byA: { map: { fields: { a: 'asc' } }, reduce: '_count', options: {} } } }
+  expect(named(mango)).toEqual(['view byA'])
+})

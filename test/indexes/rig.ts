@@ -1,0 +1,129 @@
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import { liveSettings } from '../../ddocs/lib/live-settings.ts'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
+import { readViewIndex } from '../../sidecar/couch/view-index.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
+import { createIndexes, type IndexesOptions } from '../../sidecar/indexes/indexes.ts'
+import { rowOf } from '../../sidecar/indexes/rows.ts'
+import type { KenSettings } from '../../sidecar/indexes/settings.ts'
+import { undivided, type Share } from '../../sidecar/workers/share.ts'
+import { couchUrl, createTestCouch, startPrivateCouch, uniqueName } from '../support/couchdb.ts'
+
+/** The defaults, but for the disk of whoever runs the tests. */
+export const settings: KenSettings = {
+  ...(Object.fromEntries(
+    Object.entries(liveSettings.ken).map(([key, setting]) => [key, setting.default]),
+  ) as unknown as KenSettings),
+  min_free_disk: 0,
+}
+
+interface RigOptions extends Partial<Omit<IndexesOptions, 'couch' | 'settings'>> {
+  /** Of the server. Default: that of this run. */
+  readonly url?: string
+  /** By which it is reached; default the same. */
+  readonly by?: string
+  readonly settings?: Partial<KenSettings>
+}
+
+/** Other tests have databases, too. */
+export const onlyBeginningWith = (prefix: string): Share => ({
+  ...undivided,
+  isOurs: (name) => name.startsWith(prefix),
+})
+
+/** Runs until the end of the test. */
+export function startIndexes({ url = couchUrl(), by = url, settings: own = {}, ...options }: RigOptions = {}) {
+  const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
+  const couch = createTestCouch({ url })
+  const events = options.events ?? createEvents({ log })
+  const stopping = new AbortController()
+  const indexes = createIndexes({
+    ...{ couch: createTestCouch({ url: by }), share: undivided, clock: systemClock, random: Math.random, log },
+    ...options,
+    ...{ events, settings: { ...settings, ...own } },
+  })
+  const running = indexes.run(stopping.signal)
+  const stop = async () => {
+    stopping.abort()
+    await running
+  }
+  onTestFinished(stop)
+
+  const rows = (database: string) =>
+    [...indexes.entries()].map((entry) => rowOf(entry, Date.now())).filter(({ db_name }) => db_name === database)
+  return {
+    ...{ couch, events, indexes, stop, rows },
+    tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
+      events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),
+    /** Of those that are kept; whether each is fresh. */
+    fresh: (database: string) =>
+      [...indexes.entries()].filter(({ index }) => index.database === database).map(({ isFresh }) => isFresh),
+  }
+}
+
+/** A server that leaves its indexes alone, and forgets soon about functions that do not end. */
+export async function startQuietServer() {
+  const server = await startPrivateCouch()
+  const couch = createCouch({ url: server.url })
+  await configure(couch, 'ken', 'batch_channels', '0')
+  await configure(couch, 'ken', 'incremental_channels', '0')
+  await configure(couch, 'couchdb', 'os_process_timeout', '1000')
+  await couch.close()
+  return server
+}
+
+export const configure = (couch: Couch, section: string, key: string, value: string, node = '_local') =>
+  couch
+    .request({
+      ...{
+        method: 'PUT',
+        path: `_node/${encodeURIComponent(node)}/_config/${section}/${key}`,
+        json: JSON.stringify(value),
+      },
+    })
+    .catch(ignoreText)
+
+/** The answer is a text, and no document. */
+const ignoreText = (thrown: unknown) => {
+  if ((thrown as { code?: string }).code !== 'garbled') throw thrown
+}
+
+export const map = 'function (doc) { emit(doc._id) }'
+/** Takes so long for each document. */
+export const slowMap = (ms: number) =>
+  `function (doc) { var until = Date.now() + ${ms}; while (Date.now() < until) {} emit(doc._id) }`
+export const endlessMap = 'function (doc) { if (doc._id.indexOf("bad") === 0) for (;;) {} emit(doc._id) }'
+
+/** A new database with documents and design documents of these maps. */
+export async function fill(
+  couch: Couch,
+  documents: number,
+  maps: Readonly<Record<string, string>>,
+  prefix = 'indexed',
+) {
+  const database = couch.db(uniqueName(prefix))
+  await database.create()
+  await write(couch, database.name, documents)
+  for (const [name, map] of Object.entries(maps)) await putDdoc(couch, database.name, name, { views: { one: { map } } })
+  return database
+}
+
+export const write = (couch: Couch, database: string, documents: number) =>
+  couch.db(database).bulk(Array.from({ length: documents }, () => JSON.stringify({ _id: uniqueName('doc') })))
+
+export async function putDdoc(couch: Couch, database: string, name: string, fields: object) {
+  const current = await couch.db(database).find(`_design/${name}`)
+  await couch.db(database).put({ ...fields, _id: `_design/${name}`, ...(current && { _rev: current._rev }) })
+}
+
+/** What the server says of an index. */
+export const pendingIn = async (couch: Couch, database: string, name: string) =>
+  (await readViewIndex(couch, database, `_design/${name}`)).pending
+
+/** On each node of a cluster. */
+export async function configureAll(couch: Couch, section: string, key: string, value: string) {
+  const { cluster_nodes } = await couch.request<{ cluster_nodes: string[] }>({ path: '_membership' })
+  for (const node of cluster_nodes) await configure(couch, section, key, value, node)
+}

@@ -1,0 +1,215 @@
+/** How the server's own doings are minded. */
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
+import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { delay, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { configure, fill, map, onlyBeginningWith, pendingIn, putDdoc, settings, startIndexes, write } from './rig.ts'
+
+test('a server that builds indexes itself is known, and what it leaves for a minute is built at once', async () => {
+  needs('private server')
+  const server = await startPrivateCouch()
+  onTestFinished(() => server.stop())
+  const { couch, tell, fresh, indexes } = startIndexes({ url: server.url, share: onlyBeginningWith('left') })
+  await eventually(() => expect(indexes.counts().serversKen).toBe('on'))
+  const db = await fill(couch, 0, { one: map, two: map }, 'left')
+  for (let round = 0; round < 5; round++) {
+    await write(couch, db.name, 10)
+    tell(db.name)
+    await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
+    for (const name of ['one', 'two']) expect(await pendingIn(couch, db.name, name)).toBe(0)
+  }
+  await configure(couch, 'ken', 'batch_channels', '0')
+  await configure(couch, 'ken', 'incremental_channels', '0')
+  indexes.change({ ...settings, delay: 1 }) // looks again at once
+  await eventually(() => expect(indexes.counts().serversKen).toBe('off'))
+})
+
+test('any server: an index is built when its database has changed', async () => {
+  const { tell, fresh } = startIndexes({ share: onlyBeginningWith('any') })
+  const db = await freshDb('any')
+  const couch = createTestCouch()
+  await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
+  await write(couch, db.name, 3)
+  tell(db.name, 'created')
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  await write(couch, db.name, 3)
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+})
+
+/** A minute is a second, if it is sixty times as fast. */
+const fastClock = (times: number): Clock => ({
+  now: () => systemClock.now(),
+  ticks: () => systemClock.ticks() * times,
+  sleep: (ms, signal) => systemClock.sleep(ms / times, signal),
+})
+
+test('where its disk is full nothing is begun, and that is told, until it has room again', async () => {
+  const proxy = await startFaultyProxy()
+  const options = { by: proxy.url, share: onlyBeginningWith('full'), clock: fastClock(60) }
+  const { tell, fresh, indexes, couch } = startIndexes(options)
+  const db = await freshDb('full')
+  await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
+  const reason = 'the view index directory is full'
+  const full = refuse(507, { error: 'insufficient_storage', reason })
+  proxy.plan(({ path }) => (path.includes('/_design/one/') ? full : undefined))
+  tell(db.name)
+  await eventually(() => expect(indexes.counts()).toMatchObject({ paused: reason, building: 0 }))
+  const requests = () => proxy.requests.filter(({ path }) => path.includes(db.name)).length
+  const before = requests()
+  tell(db.name)
+  await eventually(() => expect(indexes.counts().queued).toBe(1))
+  expect([requests(), fresh(db.name)]).toEqual([before, [false]])
+  proxy.plan(() => undefined)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  expect(indexes.counts().paused).toBeUndefined()
+})
+
+test('where its disk is seen to be nearly full nothing is begun, until less is asked for', async () => {
+  needs('private server')
+  const server = await startPrivateCouch()
+  onTestFinished(() => server.stop())
+  const { couch, tell, fresh, indexes } = startIndexes({ url: server.url, settings: { min_free_disk: 99 } })
+  await eventually(() => expect(indexes.counts().paused).toMatch(/^\d+\.\d % of the disk are free, fewer than 99$/))
+  await configure(couch, 'ken', 'batch_channels', '0')
+  await configure(couch, 'ken', 'incremental_channels', '0')
+  const db = await fill(couch, 3, { one: map })
+  tell(db.name)
+  await eventually(() => expect(indexes.counts().queued).toBeGreaterThan(0))
+  expect(fresh(db.name)).toEqual([])
+  indexes.change({ ...settings, min_free_disk: 0 })
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+})
+
+test('a slow server is given fewer builds at once, and as many as before when it is quick again', async () => {
+  const proxy = await startFaultyProxy()
+  const options = { by: proxy.url, share: onlyBeginningWith('slow'), clock: fastClock(10) }
+  const { tell, fresh, indexes, couch } = startIndexes(options)
+  const db = await freshDb('slow')
+  await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  proxy.plan(() => delay(250))
+  const change = async () => {
+    await write(couch, db.name, 1)
+    tell(db.name)
+  }
+  await eventually(async () => {
+    await change()
+    expect(indexes.counts().pace).toBeLessThanOrEqual(1 / 4)
+  })
+  proxy.plan(() => undefined)
+  await eventually(async () => {
+    await change()
+    expect(indexes.counts().pace).toBe(1)
+  })
+})
+
+test('a server that cannot be reached is asked again, and nothing is lost meanwhile', async () => {
+  const proxy = await startFaultyProxy()
+  const options = { by: proxy.url, share: onlyBeginningWith('away'), clock: fastClock(60) }
+  const { tell, fresh, couch } = startIndexes(options)
+  const db = await freshDb('away')
+  await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  await proxy.down()
+  await write(couch, db.name, 1)
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([false]))
+  await proxy.up()
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+})
+
+test('a database that is made again while it is found to be gone is looked at again', async () => {
+  const proxy = await startFaultyProxy()
+  const db = await freshDb('again')
+  await putDdoc(createTestCouch(), db.name, 'one', { views: { one: { map } } })
+  const { tell, fresh, indexes } = startIndexes({ by: proxy.url, share: onlyBeginningWith('again') })
+  await eventually(() => expect(proxy.requests.some(({ path }) => path.includes('_dbs_info'))).toBe(true))
+  await eventually(() => expect(fresh(db.name)).toEqual([true])) // so no sweep is to come for a minute
+  indexes.setLimit(1)
+  let goOn = () => {}
+  const held = new Promise<void>((resolve) => (goOn = resolve))
+  const gone = refuse(404, { error: 'not_found', reason: 'Database does not exist.' })
+  proxy.next(
+    (exchange) => held.then(() => gone(exchange)),
+    ({ path }) => path.includes(`${db.name}/_all_docs`),
+  )
+  const looks = () => proxy.requests.filter(({ path }) => path.includes(`${db.name}/_all_docs`)).length
+  const before = looks()
+  tell(db.name)
+  await eventually(() => expect(looks()).toBe(before + 1))
+  tell(db.name, 'created')
+  goOn()
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+})
+
+test('a server that shows nothing of its nodes has its indexes built all the same', async () => {
+  const proxy = await startFaultyProxy()
+  proxy.plan(({ path }) => (/^\/_(membership|node|active_tasks)/.test(path) ? refuse(403) : undefined))
+  const { tell, fresh, couch, indexes } = startIndexes({ by: proxy.url, share: onlyBeginningWith('hidden') })
+  const db = await freshDb('hidden')
+  await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
+  tell(db.name)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  expect(indexes.counts().serversKen).toBe('unknown')
+})
+
+test('a server that knows nobody, or is not there, is not asked for each of thousands of databases', async () => {
+  const proxy = await startFaultyProxy()
+  proxy.plan(({ path }) => (path.includes('/_all_docs') ? refuse(401) : undefined))
+  const { indexes } = startIndexes({ by: proxy.url, share: onlyBeginningWith('none'), clock: fastClock(10) })
+  for (let i = 0; i < 500; i++) indexes.add(`none-${i}`)
+  const looks = () => proxy.requests.filter(({ path }) => path.includes('/_all_docs')).length
+  await eventually(() => expect(looks()).toBeGreaterThan(0))
+  const began = Date.now()
+  await eventually(() => expect(looks()).toBeGreaterThan(100)) // twenty at a time, and half a second between them
+  expect(Date.now() - began).toBeGreaterThan(1500)
+  proxy.plan(() => undefined) // there are none of them
+  await eventually(() => expect(indexes.counts()).toMatchObject({ queued: 0, resubmitted: 0, databases: 0 }), {
+    within: 20_000,
+  })
+})
+
+test('while nothing changes it asks for the list of databases and where they are, and writes nothing', async () => {
+  const proxy = await startFaultyProxy()
+  const options = { by: proxy.url, share: onlyBeginningWith('idle'), clock: fastClock(120) }
+  const { fresh, couch } = startIndexes(options)
+  const db = await freshDb('idle')
+  await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  const swept = () => proxy.requests.filter(({ path }) => path === '/_all_dbs').length
+  const [before, sweeps] = [proxy.requests.length, swept()]
+  await eventually(() => expect(swept()).toBeGreaterThan(sweeps + 2), { within: 30_000 })
+  const seen = proxy.requests.slice(before).map(({ method, path }) => `${method} ${path}`)
+  const ofServer = ['GET /', 'GET /_membership', 'GET /_node/_local/_config/ken', 'GET /_node/_local/_config/couchdb']
+  const allowed = [...ofServer, 'GET /_all_dbs', 'POST /_dbs_info', `GET /${db.name}`] // the last: pouchdb-server
+  expect([...new Set(seen)].filter((request) => !allowed.includes(request))).toEqual([])
+}, 40_000)
+
+test('the setters return the value that was, and refuse what the original refuses', () => {
+  const { indexes } = startIndexes({ share: onlyBeginningWith('none') })
+  const setLimit = (value: number) => indexes.setLimit(value)
+  const setBatchSize = (value: number) => indexes.setBatchSize(value)
+  const setDelay = (value: number) => indexes.setDelay(value)
+  const setPruneInterval = (value: number) => indexes.setPruneInterval(value)
+  const sets: [(value: number) => number, number, number][] = [
+    [setLimit, 12, 20],
+    [setLimit, 6, 12],
+    [setBatchSize, 3, 1],
+    [setBatchSize, 6, 3],
+    [setDelay, 7000, 5000],
+    [setDelay, 10_000, 7000],
+    [setPruneInterval, 70_000, 60_000],
+    [setPruneInterval, 80_000, 70_000],
+    [setDelay, 0, 10_000],
+  ]
+  for (const [set, value, before] of sets) expect(set(value)).toBe(before)
+  for (const set of [setLimit, setBatchSize, setPruneInterval]) {
+    for (const value of [0, -12, 1.5, NaN]) expect(() => set(value)).toThrow(RangeError)
+  }
+  expect(() => setDelay(-12)).toThrow('delay: expected a whole number of milliseconds from 0')
+  expect(() => setPruneInterval(1000)).toThrow(RangeError)
+})
