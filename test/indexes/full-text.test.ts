@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { needs } from '../support/couchdb.ts'
+import { createTestCouch, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { fill, map, onlyBeginningWith, putDdoc, settings, startIndexes, startQuietServer, write } from './rig.ts'
@@ -31,14 +31,18 @@ test('indexes of full text are built where the server has them, one by one, and 
     const field = what === '_search_info' ? 'pending_seq' : 'update_seq'
     return refuse(200, { name: `_design/texts/${name}`, search_index: { [field]: reached.get(name) ?? 0 } } as never)
   })
-  const share = onlyBeginningWith('text')
-  const { tell, rows, fresh, couch, indexes } = startIndexes({ url: server.url, by: proxy.url, share })
+  const couch = createTestCouch({ url: server.url })
   const db = await fill(couch, 0, {}, 'text')
   const index = { index: 'function (doc) { index("default", doc.text) }' }
   await putDdoc(couch, db.name, 'texts', { indexes: { one: index, two: index }, nouveau: { three: index } })
   await putDdoc(couch, db.name, 'off', { autoupdate: { indexes: false }, indexes: { four: index } })
   await write(couch, db.name, 3)
   seq = 5
+  const { tell, rows, fresh, indexes } = startIndexes({
+    url: server.url,
+    by: proxy.url,
+    share: onlyBeginningWith('text'),
+  })
   tell(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true, true, true]))
   expect(
