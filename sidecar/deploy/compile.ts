@@ -59,7 +59,7 @@ export async function compileFolder({ folder, machines, target = 'es2017' }: Com
       const module = modules.get(file)
       return module && isFunction(module) ? [{ path: fieldPath(path), file: module.file, fn: module.value }] : []
     })
-    faults.push(...tryFunctions({ sandbox, ddoc, functions, samples }))
+    faults.push(...(await tryFunctions({ sandbox, ddoc, functions, samples })))
     docs.push(ddoc)
   }
   refuseBroken(faults)

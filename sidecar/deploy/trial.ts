@@ -2,6 +2,7 @@
  * Tries the functions of a design document before it is pushed. CouchDB would take a map that throws on every
  * document and say nothing but a line in its log; here it fails the deploy, with the sample on which it threw.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { failureOf } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Row, Sandbox } from './sandbox.ts'
@@ -29,18 +30,29 @@ interface Case {
   readonly run: () => unknown
 }
 
-/** The first fault of each function, as a sentence. Of shows, lists, updates and rewrites only that they compile. */
-export const tryFunctions = (trial: Trial): string[] =>
-  trial.functions.flatMap((tried) => {
-    for (const { name, run } of casesOf(tried, trial)) {
-      try {
-        run()
-      } catch (thrown) {
-        return [`${tried.file}: threw on ${name}: ${inWords(thrown)}`]
-      }
+/**
+ * The first fault of each function, as a sentence. Of shows, lists, updates and rewrites only that they compile. Between
+ * two of them the process gets its turn: else signals would wait for hundreds, and closed connections be taken for open.
+ */
+export async function tryFunctions(trial: Trial): Promise<string[]> {
+  const faults: string[] = []
+  for (const tried of trial.functions) {
+    faults.push(...firstFault(tried, trial))
+    await nextTurn()
+  }
+  return faults
+}
+
+function firstFault(tried: TriedFunction, trial: Trial): string[] {
+  for (const { name, run } of casesOf(tried, trial)) {
+    try {
+      run()
+    } catch (thrown) {
+      return [`${tried.file}: threw on ${name}: ${inWords(thrown)}`]
     }
-    return []
-  })
+  }
+  return []
+}
 
 function casesOf(tried: TriedFunction, trial: Trial): Case[] {
   const { path } = tried
