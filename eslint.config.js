@@ -7,7 +7,7 @@ import tseslint from 'typescript-eslint'
 const layers = [
   ['main', 'cli'],
   ['sidecar'],
-  ['serve-databases', 'serve-database', 'tables', 'load-handlers', 'roster', 'duties', 'tallies', 'health'],
+  ['databases', 'tables', 'load-handlers', 'duties', 'tallies', 'health'],
   ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'indexes', 'live-settings', 'metrics'],
   ['mail'],
   ['docstate'],

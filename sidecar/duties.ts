@@ -1,6 +1,6 @@
 import type { Config } from './config.ts'
 import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from './docstate/assess.ts'
-import { isServed } from './roster.ts'
+import { isServed } from './databases/roster.ts'
 import type { Tables } from './tables.ts'
 import type { Member, WorkerOptions } from './workers/documents.ts'
 import type { Place } from './workers/sharing.ts'

@@ -21,6 +21,16 @@ export class Slots {
     return new Promise((resolve) => this.take(resolve))
   }
 
+  /** Does the work in a place of its own, when there is one. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    await this.enter()
+    try {
+      return await work()
+    } finally {
+      this.leave()
+    }
+  }
+
   leave(): void {
     this.#taken -= 1
     const limit = this.#limit()

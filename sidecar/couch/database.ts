@@ -1,7 +1,7 @@
 import type { Couch } from './client.ts'
 import { CouchError, isCouchError } from './errors.ts'
 import type { ReadMany, ReadManyOptions } from './read-many.ts'
-import type { BulkRow, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
+import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -49,6 +49,8 @@ export interface Database {
   merge(leaves: readonly Leaf[], options?: CallOptions): Promise<void>
   remove(id: string, rev: string, options?: CallOptions): Promise<void>
   view(ddoc: string, view: string, query?: ViewQuery, options?: CallOptions): Promise<ViewResult>
+  /** `_changes` as it is now. */
+  changesPage(query: Record<string, string | number | boolean>, options?: CallOptions): Promise<ChangesPage>
   /** The bytes of a continuous `_changes` feed. */
   changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
 }
@@ -140,6 +142,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany): 
       const path = `_design/${encodeURIComponent(ddoc)}/_view/${encodeURIComponent(view)}`
       return call<ViewResult>({ path, query: query as Record<string, string | number | boolean> }, options)
     },
+    changesPage: (query, options) => call<ChangesPage>({ path: '_changes', query }, options),
     changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
   }
   return database

@@ -43,6 +43,14 @@ export interface BulkRow {
   readonly reason?: string
 }
 
+/** An answer of `_changes`. What stands in a row is looked at before it is used. */
+export interface ChangesPage {
+  readonly results: readonly (Readonly<Record<string, unknown>> & { readonly seq: Seq })[]
+  readonly last_seq: Seq
+  /** CouchDB only. */
+  readonly pending?: number
+}
+
 export interface DbInfo {
   readonly db_name: string
   readonly doc_count: number

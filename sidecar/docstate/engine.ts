@@ -7,7 +7,7 @@ import { within } from '../core/within.ts'
 import type { Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
-import { createPlaceStore } from '../feed/place-store.ts'
+import { createPlaceStore, type PlaceStore, type Rest } from '../feed/place-store.ts'
 import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
 import { everything, type Part } from '../workers/sharing.ts'
@@ -32,7 +32,7 @@ import { createRounds } from './finding/rounds.ts'
 import { createSettle } from './settle.ts'
 import { createStamp } from './stamp.ts'
 import { createStore } from './store.ts'
-import { Watch } from './finding/watch.ts'
+import { Watch, type ReadFeed } from './finding/watch.ts'
 
 export interface EngineOptions {
   readonly database: Database
@@ -61,8 +61,19 @@ export interface EngineOptions {
   readonly sweepMs?: number
   /** Sign of life asked of the server. Default 10 s. */
   readonly heartbeatMs?: number
+  /** For a database that is visited now and then; one that is followed has none. */
+  readonly visit?: Visit
   /** Brings the design document into the database where it is missing: the database was made again. */
   readonly prepare?: (signal: AbortSignal) => Promise<unknown>
+}
+
+/** How a database is visited: see docs/designs/many-databases.md. */
+export interface Visit {
+  readonly read: ReadFeed
+  /** Where the place is kept, for the next visit. */
+  readonly places: PlaceStore
+  /** Whether there may be documents before the place that wait: then it begins with the list. */
+  readonly listFirst: boolean
 }
 
 export interface EngineHealth {
@@ -98,6 +109,8 @@ export interface Engine {
   run(signal: AbortSignal): Promise<void>
   health(): EngineHealth
   lag(): EngineLag
+  /** That nothing is left to do now, and until when; undefined while there is something. */
+  rest(): Rest | undefined
   /** What it has done, and what others have that share them. */
   readonly counts: Counts
 }
@@ -115,6 +128,7 @@ export function createEngine(options: EngineOptions): Engine {
     graceMs = 10_000,
     sweepMs = 60_000,
     heartbeatMs,
+    visit,
   } = options
   const { machines } = table
   const hard = new AbortController()
@@ -160,7 +174,7 @@ export function createEngine(options: EngineOptions): Engine {
   const look = createLook(dispatch, readInParts)
   const backlog = new Backlog({ database, part, look, clock, random, log })
   const arrivals = new Arrivals({ part, assess, dispatch, backlog, readInParts, clock, random })
-  const places = createPlaceStore(database, worker)
+  const places = visit?.places ?? createPlaceStore(database, worker)
   const watch = new Watch({
     database,
     part,
@@ -175,9 +189,11 @@ export function createEngine(options: EngineOptions): Engine {
       return prepare(signal)
     },
     ...(heartbeatMs && { heartbeatMs }),
+    read: visit?.read,
   })
   const rounds = createRounds({
     ...{ database, table, part, due, look, backlog, sweepMs, clock, random, log, prepare },
+    sweepFirst: visit?.listFirst ?? true,
     whenCaughtUp: async () => {
       await watch.caughtUp
       await arrivals.whenRead()
@@ -194,14 +210,20 @@ export function createEngine(options: EngineOptions): Engine {
     }
   }
 
+  function rest(): Rest | undefined {
+    const isAtWork = !watch.atEnd || arrivals.isReading || rounds.isBusy || dispatch.flights.size + backlog.size > 0
+    return isAtWork ? undefined : { nextAt: due.nextAt() }
+  }
+
   async function finish(): Promise<void> {
+    const left = visit && rest()
     closed = true
     const settled = await within(clock, graceMs, dispatch.flights.whenIdle())
     if (!settled) {
       dispatch.flights.stop(new Error('the sidecar stops'))
       await within(clock, LAST_WORDS_MS, dispatch.flights.whenIdle())
     }
-    await within(clock, LAST_WORDS_MS, watch.savePlace(hard.signal))
+    await within(clock, LAST_WORDS_MS, watch.savePlace(hard.signal, left))
     hard.abort(new Error('the sidecar has stopped'))
   }
 
@@ -242,6 +264,7 @@ export function createEngine(options: EngineOptions): Engine {
       behindMs: watch.lag.ms,
       slowHandlers: backlog.size,
     }),
+    rest,
     counts,
   }
 }

@@ -1,5 +1,6 @@
 import type { Database } from '../couch/database.ts'
-import type { Seq, StoredDoc } from '../couch/documents.ts'
+import { seqText, type Seq, type StoredDoc } from '../couch/documents.ts'
+import { CouchError } from '../couch/errors.ts'
 import { parseLine, type Source } from './source.ts'
 
 /** One row of a `_changes` feed. */
@@ -25,12 +26,39 @@ export const changesOf = (database: Database, withDocs: () => boolean = () => tr
   name: `GET /${database.name}/_changes`,
   life: async (signal) => String((await database.info({ signal })).instance_start_time),
   open: (query, signal) => database.changes({ ...query, ...(withDocs() ? DOCS : LEAVES) }, signal),
-  parse: (request, line) =>
-    parseLine(request, line, ({ id, seq, deleted, changes, doc }, bytes) => {
-      const revs = (changes as readonly { readonly rev?: unknown }[] | undefined)?.map(({ rev }) => rev) ?? []
-      const rev = revs[0] // CouchDB names the winner first
-      if (typeof id !== 'string' || typeof rev !== 'string') return undefined
-      const known = (doc as StoredDoc | null | undefined) ?? undefined
-      return { seq, id, rev, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
-    }),
+  parse: (request, line) => parseLine(request, line, changeFrom),
 })
+
+type Fields = Readonly<Record<string, unknown>> & { readonly seq: Seq }
+
+function changeFrom({ id, seq, deleted, changes, doc }: Fields, bytes: number): Change | undefined {
+  const revs = (changes as readonly { readonly rev?: unknown }[] | undefined)?.map(({ rev }) => rev) ?? []
+  const rev = revs[0] // CouchDB names the winner first
+  if (typeof id !== 'string' || typeof rev !== 'string') return undefined
+  const known = (doc as StoredDoc | null | undefined) ?? undefined
+  return { seq, id, rev, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
+}
+
+/** Some rows of a feed, and the place after them. */
+export interface Page {
+  readonly rows: readonly Change[]
+  readonly seq: Seq
+  /** How many changes are left; undefined where the server does not say it. */
+  readonly left: number | undefined
+}
+
+/** At most so many changes from a place on, with their documents, in one short request. Throws `CouchError`. */
+export type ReadPage = (since: Seq, limit: number, signal: AbortSignal) => Promise<Page>
+
+export const pagesOf =
+  (database: Database): ReadPage =>
+  async (since, limit, signal) => {
+    const answer = await database.changesPage({ ...DOCS, since: seqText(since), limit }, { signal })
+    const { results, last_seq, pending } = answer
+    const rows = Array.isArray(results) ? answer.results.map((row) => changeFrom(row, JSON.stringify(row).length)) : []
+    if (!Array.isArray(results) || last_seq === undefined || rows.includes(undefined)) {
+      const request = `GET /${database.name}/_changes`
+      throw new CouchError('garbled', { request, reason: 'expected rows of changes, and last_seq' })
+    }
+    return { rows: rows as Change[], seq: last_seq, left: pending }
+  }

@@ -52,12 +52,16 @@ export interface FollowOptions<R extends Row> {
   readonly slowlyMs?: number
 }
 
+/** Where a person has to mend something. */
+export const SLOWLY_MS = 30_000
+
 const QUIET_MS = 500
 const ROWS_A_CONNECTION = 1000
 /** Faster than this the rows of one connection are a flood. */
 const FLOOD_MS = 500
 const MOST_REST_MS = 500
-const BACKOFF = { baseMs: 250, capMs: 15_000 }
+/** Between tries to read a feed. */
+export const BACKOFF = { baseMs: 250, capMs: 15_000 }
 
 /**
  * Follows one source for ever, or until the signal aborts (then it returns). At least once, in the server's order:
@@ -71,7 +75,7 @@ export async function* follow<R extends Row>(
   options: FollowOptions<R>,
   signal: AbortSignal,
 ): AsyncGenerator<FeedEvent<R>> {
-  const { source, clock, random, slowlyMs = 30_000, rowsAConnection = ROWS_A_CONNECTION, rest = () => 0 } = options
+  const { source, clock, random, slowlyMs = SLOWLY_MS, rowsAConnection = ROWS_A_CONNECTION, rest = () => 0 } = options
   let place: Place = options.from ?? { seq: SEQ_ZERO }
   let failures = 0
 

@@ -14,9 +14,9 @@ import type { Entry } from './entry.ts'
 import type { Kinds } from './kinds/kinds.ts'
 import { createLook, type Channels, type Look } from './look.ts'
 import type { Pace } from './pace.ts'
-import { Queue } from './queue.ts'
+import { Queue } from '../core/queue.ts'
 import type { KenSettings } from './settings.ts'
-import { Strikes } from './strikes.ts'
+import { Strikes } from '../couch/strikes.ts'
 
 export interface BuilderOptions {
   readonly book: Book

@@ -41,13 +41,17 @@ export interface SharingOptions {
 /** Divides the documents of each database among the workers of a role. */
 export interface Sharing {
   of(database: string): Part
+  /** The same for a database that is not divided: all of a place is one worker's. */
+  whole(database: string): Part
   /** Resolves when it is known who is there: before that everybody takes everything. */
   readonly known: Promise<void>
 }
 
 export function createSharing({ registry, role, self, serves, signal }: SharingOptions): Sharing {
   const listeners = new Set<() => void>()
+  /** By database and place, for those that are divided: they are few. */
   const responsible = new Map<string, (docId: string) => string | undefined>()
+  const among = new Map<string, (name: string) => string | undefined>()
   let others: readonly Member[] = []
   /** Of all, where all say the same of themselves. */
   let ofAll: ((docId: string) => string | undefined) | undefined
@@ -55,6 +59,7 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
   const update = (members: readonly Member[]) => {
     others = members.filter(({ id }) => id !== self)
     responsible.clear()
+    among.clear()
     const areAlike =
       members.length > 1 &&
       others.length < members.length &&
@@ -77,10 +82,23 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
     const key = `${database}\0${place.type}\0${place.state}`
     const known = responsible.get(key)
     if (known) return known
-    const ids = others.filter((member) => serves(member, database, place)).map(({ id }) => id)
-    const made = createResponsible([self, ...ids])
+    const made = responsibleAmong(database, place)
     responsible.set(key, made)
     return made
+  }
+
+  function responsibleAmong(database: string, place: Place): (name: string) => string | undefined {
+    const ids = [self, ...others.filter((member) => serves(member, database, place)).map(({ id }) => id)]
+    const key = JSON.stringify(ids)
+    const made = among.get(key) ?? createResponsible(ids)
+    among.set(key, made)
+    return made
+  }
+
+  function onChange(listener: () => void, signal: AbortSignal): void {
+    if (signal.aborted) return
+    listeners.add(listener)
+    signal.addEventListener('abort', () => listeners.delete(listener), { once: true })
   }
 
   return {
@@ -89,11 +107,13 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
       hasEquals: () => ofAll !== undefined,
       isOursAnywhere: (docId) => (others.length === 0 ? true : ofAll && ofAll(docId) === self),
       isOurs: (place, docId) => others.length === 0 || responsibleFor(database, place)(docId) === self,
-      onChange(listener, signal) {
-        if (signal.aborted) return
-        listeners.add(listener)
-        signal.addEventListener('abort', () => listeners.delete(listener), { once: true })
-      },
+      onChange,
+    }),
+    whole: (database) => ({
+      hasEquals: () => false,
+      isOursAnywhere: () => (others.length === 0 ? true : ofAll && ofAll(database) === self),
+      isOurs: (place) => others.length === 0 || responsibleAmong(database, place)(database) === self,
+      onChange,
     }),
   }
 }

@@ -83,9 +83,14 @@ export class Arrivals {
     }
   }
 
-  /** Resolves when nothing waits to be read. */
+  /** Whether something waits to be read, or is being read. */
+  get isReading(): boolean {
+    return this.#unread.size > 0 || this.#reading
+  }
+
+  /** Resolves when nothing is. */
   whenRead(): Promise<void> {
-    return this.#changes.until(() => this.#unread.size === 0 && !this.#reading)
+    return this.#changes.until(() => !this.isReading)
   }
 
   #asksForNothing(doc: StoredDoc | undefined): boolean {

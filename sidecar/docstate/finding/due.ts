@@ -14,6 +14,8 @@ export class DueQueue {
   #wake: (() => void) | undefined
   /** What `next` sleeps for. */
   #until = Infinity
+  /** The earliest time beyond the horizon. */
+  #later = Infinity
 
   constructor(clock: Clock, horizonMs: number) {
     this.#clock = clock
@@ -22,12 +24,24 @@ export class DueQueue {
 
   /** Look at this document at `at` (milliseconds since the epoch), or now. */
   add(id: string, at: number = this.#clock.now()): void {
-    if (at > this.#clock.now() + this.#horizonMs) return
+    if (at > this.#clock.now() + this.#horizonMs) return this.later(at)
     const grained = Math.ceil(at / GRAIN_MS) * GRAIN_MS
     const known = this.#at.get(id)
     if (known !== undefined && known <= grained) return
     this.#at.set(id, grained)
     if (grained < this.#until) this.#wake?.()
+  }
+
+  /** Something is due then that nobody has to remember: a sweep will find it. */
+  later(at: number): void {
+    this.#later = Math.min(this.#later, at)
+  }
+
+  /** When the next document is due, or may be; undefined if none is known to be. Milliseconds since the epoch. */
+  nextAt(): number | undefined {
+    let next = this.#later
+    for (const at of this.#at.values()) next = Math.min(next, at)
+    return next === Infinity ? undefined : next
   }
 
   /** Nothing is due for it any more. */

@@ -13,7 +13,7 @@ export interface Range {
 
 const PAGE = 500
 /** The first question after many writes waits for the index. */
-const VIEW_TIMEOUT_MS = 300_000
+export const VIEW_TIMEOUT_MS = 300_000
 
 /** A document of the list, and when it is due: ISO 8601, null for now. */
 export interface Listed {

@@ -25,14 +25,20 @@ export interface RoundsOptions {
   readonly log: Logger
   /** Resolves when the feed has been read to its end, and what came is done. The first sweep does not wait for ever. */
   readonly whenCaughtUp: () => Promise<unknown>
+  /** Whether it begins with a sweep, or somebody knows that there is nothing to be found. */
+  readonly sweepFirst: boolean
   /** Called when the database is gone. */
   readonly prepare: (signal: AbortSignal) => Promise<void>
 }
 
 const FIRST_SWEEP_MS = 60_000
+/** Between tries of the first one. */
+const UNLISTED_MS = 5000
 
 /** The looks that no change asks for: at documents whose time has come, and through the list. Until the signal. */
 export interface Rounds {
+  /** Whether one of them is under way, or the first is still to come. */
+  readonly isBusy: boolean
   /** Another try, a state's end, a lease of somebody else. */
   lookAtDue(signal: AbortSignal): Promise<void>
   /** Every minute, and when our part in the documents has changed. */
@@ -40,8 +46,11 @@ export interface Rounds {
 }
 
 export function createRounds(options: RoundsOptions): Rounds {
-  const { database, table, part, due, look, backlog, sweepMs, clock, random, log, whenCaughtUp, prepare } = options
-  const sweep = createSweep({ database, table, part, clock, horizonMs: sweepMs * 2, look: lookAtPage })
+  const { database, table, part, due, look, backlog, sweepMs, clock, random, log } = options
+  const { whenCaughtUp, sweepFirst, prepare } = options
+  let looks = 0
+  let isListed = !sweepFirst
+  const sweep = createSweep({ database, table, part, clock, horizonMs: sweepMs * 2, look: lookAtPage, later: (at) => due.later(at) })
 
   /** Of a lane that is full the backlog reads the rest. */
   async function lookAtPage(ids: readonly string[], anyway: boolean, signal: AbortSignal): Promise<boolean> {
@@ -49,26 +58,40 @@ export function createRounds(options: RoundsOptions): Rounds {
     return left.length === 0
   }
 
-  async function sweepOnce(signal: AbortSignal): Promise<void> {
+  /** How long it may be until the next. */
+  async function sweepOnce(signal: AbortSignal): Promise<number> {
+    looks += 1
     try {
       await sweep(signal)
       log.debug('swept')
+      isListed = true
+      return sweepMs
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
       log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
       if (thrown.code === 'not_found') await prepare(signal)
+      return isListed ? sweepMs : Math.min(sweepMs, UNLISTED_MS)
+    } finally {
+      looks -= 1
     }
   }
 
   return {
+    get isBusy() {
+      return looks > 0 || !isListed
+    },
+
     async lookAtDue(signal) {
       for (;;) {
         const ids = await due.next(signal)
+        looks += 1
         try {
           await look(ids, (lane) => (backlog.add(lane), true), signal)
         } catch (thrown) {
           if (!(thrown instanceof CouchError)) throw thrown
           for (const id of ids) due.add(id, clock.now() + 1000 + random() * 4000)
+        } finally {
+          looks -= 1
         }
       }
     },
@@ -76,12 +99,12 @@ export function createRounds(options: RoundsOptions): Rounds {
     async sweepNowAndThen(signal) {
       let wake = () => {}
       part.onChange(() => wake(), signal)
-      await within(clock, FIRST_SWEEP_MS, whenCaughtUp(), signal)
-      for (;;) {
+      if (sweepFirst) await within(clock, FIRST_SWEEP_MS, whenCaughtUp(), signal)
+      for (let isDue = sweepFirst; ; isDue = true) {
         signal.throwIfAborted()
         const moved = new Promise<void>((resolve) => (wake = resolve)) // before the sweep, which it may outdate
-        await sweepOnce(signal)
-        await within(clock, sweepMs * (0.8 + random() * 0.4), moved, signal)
+        const nextMs = isDue ? await sweepOnce(signal) : sweepMs
+        await within(clock, nextMs * (0.8 + random() * 0.4), moved, signal)
       }
     },
   }

@@ -2,7 +2,7 @@ import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Part, Place } from '../../workers/sharing.ts'
 import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from '../assess.ts'
-import { CONFLICTS, pages, type Listed } from './pages.ts'
+import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, type Listed } from './pages.ts'
 
 export interface SweepOptions {
   readonly database: Database
@@ -11,6 +11,8 @@ export interface SweepOptions {
   readonly clock: Clock
   /** Documents due later than this from now are left to the next sweep. */
   readonly horizonMs: number
+  /** Told of the first document of each kind that is due later. */
+  readonly later: (at: number) => void
   /** Looks at documents of one place; `anyway` also at those of others. Says whether the next page is wanted. */
   readonly look: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
 }
@@ -28,10 +30,25 @@ const MAX_REMEMBERED = 1000
  *
  * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */
-export function createSweep({ database, table, part, clock, horizonMs, look }: SweepOptions): Sweep {
+export function createSweep({ database, table, part, clock, horizonMs, later, look }: SweepOptions): Sweep {
   const places = placesOf(table)
   const types = typesOf(table)
   let waited = new Set<string>()
+
+  /** One question tells where there is anything at all: mostly there is nothing. */
+  async function occupied(view: string, level: number, signal: AbortSignal): Promise<(key: readonly string[]) => boolean> {
+    const { rows } = await database.view(DDOC, view, { group_level: level }, { signal, timeoutMs: VIEW_TIMEOUT_MS })
+    const keys = new Set(rows.map(({ key }) => JSON.stringify(key)))
+    return (key) => keys.has(JSON.stringify(key))
+  }
+
+  /** Of documents that are due, beyond the horizon. */
+  async function lookFurther(key: readonly string[], horizon: string, signal: AbortSignal): Promise<void> {
+    const query = { startkey: [...key, horizon, {}], endkey: [...key, {}], reduce: false, limit: 1 }
+    const { rows } = await database.view(DDOC, BY_STATE, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
+    const at = (rows[0]?.key as readonly unknown[] | undefined)?.[3]
+    if (typeof at === 'string') later(Date.parse(at))
+  }
 
   return async (signal) => {
     const now = isoTime(clock.now())
@@ -46,6 +63,7 @@ export function createSweep({ database, table, part, clock, horizonMs, look }: S
         return waited.has(name)
       }
     }
+    const isOccupied = await occupied(BY_STATE, 3, signal)
     for (const place of places) {
       const isLate = lateIn(place)
       const hasEnd = table.machines[place.type]?.[place.state]?.timeout !== undefined
@@ -57,6 +75,7 @@ export function createSweep({ database, table, part, clock, horizonMs, look }: S
         ...(hasEnd ? ([['handled', {}]] as const) : []), // before the machine had an end for it
       ] as const) {
         const key = [place.type, place.state, status]
+        if (!isOccupied(key)) continue
         for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
           const isOurs = ({ id }: Listed) => status === 'claimed' || part.isOurs(place, id)
           const ours = rows.filter(isOurs)
@@ -64,9 +83,12 @@ export function createSweep({ database, table, part, clock, horizonMs, look }: S
           if (!(await look(idsOf(ours), false, signal))) break
           if (!(await look(idsOf(late), true, signal))) break
         }
+        if (until === horizon) await lookFurther(key, horizon, signal)
       }
     }
+    const hasConflicts = await occupied(CONFLICTS, 1, signal)
     for (const type of types) {
+      if (!hasConflicts([type])) continue
       const place = { type, state: IN_CONFLICT }
       const isLate = lateIn(place)
       for await (const rows of pages(database, { startkey: [type], endkey: [type, {}] }, signal, CONFLICTS)) {

@@ -2,16 +2,20 @@ import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
+import { seqText } from '../../couch/documents.ts'
 import { CouchError } from '../../couch/errors.ts'
 import { patiently } from '../../couch/patiently.ts'
 import { changesOf, type Change } from '../../feed/change.ts'
-import { follow, type FeedEvent } from '../../feed/follow.ts'
+import { follow, type FeedEvent, type Place } from '../../feed/follow.ts'
 import { FeedLag } from '../../feed/lag.ts'
-import type { PlaceStore } from '../../feed/place-store.ts'
+import type { PlaceStore, Rest } from '../../feed/place-store.ts'
 import { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
 import type { Life } from '../life.ts'
 import type { Arrivals } from './arrivals.ts'
+
+/** Tells what changes after a place, for ever. */
+export type ReadFeed = (from: Place | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent<Change>>
 
 export interface WatchOptions {
   readonly database: Database
@@ -23,6 +27,8 @@ export interface WatchOptions {
   readonly random: Random
   readonly log: Logger
   readonly heartbeatMs?: number
+  /** Default: follows it, on a connection of its own. */
+  readonly read?: ReadFeed | undefined
   /** Called before anything of the new database is read. */
   readonly onRecreated: (signal: AbortSignal) => Promise<void>
 }
@@ -41,9 +47,11 @@ export class Watch {
   readonly #lag: FeedLag
   #sayCaughtUp: () => void = () => undefined
   #progress = new Progress()
+  #from: Place | undefined
   #life: string | undefined
   #saved: unknown
   #following = false
+  #atEnd = false
   #trouble: CouchError | undefined
 
   constructor(options: WatchOptions) {
@@ -57,6 +65,10 @@ export class Watch {
   }
   get lag(): FeedLag {
     return this.#lag
+  }
+  /** Whether everything that the feed had was read, and taken. */
+  get atEnd(): boolean {
+    return this.#atEnd
   }
   /** Rows that were read and are not settled. */
   get unsettled(): number {
@@ -73,32 +85,36 @@ export class Watch {
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { database, part, clock, random, places, heartbeatMs } = this.#options
+    const { clock, random, places, read = this.#follow } = this.#options
     const from = await patiently(() => places.load(signal), { clock, random, signal })
-    const options = {
-      source: changesOf(database, () => !part.hasEquals()),
-      from,
-      rest: () => (part.hasEquals() ? REST : 0),
-      clock,
-      random,
-      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
-    }
+    this.#from = from
+    this.#saved = textOf(from?.seq, from?.rest)
     const saving = this.#saveNowAndThen(signal)
-    for await (const event of follow(options, signal)) await this.#take(event, signal)
+    for await (const event of read(from, signal)) await this.#take(event, signal)
     await saving
   }
 
-  /** Writes the place down, if it has moved. */
-  async savePlace(signal: AbortSignal): Promise<void> {
-    const seq = this.#progress.mark
-    if (seq === undefined || seq === this.#saved) return
+  /** Writes the place down, if it has moved, or if what is said of it is news. */
+  async savePlace(signal: AbortSignal, rest?: Rest): Promise<void> {
+    const seq = this.#progress.mark ?? (rest && this.#from?.seq)
+    const saved = textOf(seq, rest)
+    if (seq === undefined || saved === this.#saved) return
     try {
-      await this.#options.places.save({ seq, life: this.#life }, signal)
-      this.#saved = seq
+      await this.#options.places.save({ seq, life: this.#life ?? this.#from?.life, rest }, signal)
+      this.#saved = saved
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
       this.#options.log.debug({ err: thrown }, 'the place is not saved; a restart will read a little more again')
     }
+  }
+
+  readonly #follow: ReadFeed = (from, signal) => {
+    const { database, part, clock, random, heartbeatMs } = this.#options
+    const options = {
+      ...{ source: changesOf(database, () => !part.hasEquals()), from, clock, random },
+      rest: () => (part.hasEquals() ? REST : 0),
+    }
+    return follow({ ...options, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }, signal)
   }
 
   async #saveNowAndThen(signal: AbortSignal): Promise<void> {
@@ -111,6 +127,7 @@ export class Watch {
   async #take(event: FeedEvent<Change>, signal: AbortSignal): Promise<void> {
     const { log, life } = this.#options
     const { database, counts } = life
+    this.#atEnd = event.kind === 'caught-up'
     switch (event.kind) {
       case 'rows':
         this.#life = event.life
@@ -124,6 +141,7 @@ export class Watch {
         return this.#lag.left(event.changes)
       case 'restarted':
         this.#progress = new Progress()
+        this.#from = undefined
         this.#lag.lost()
         counts.feed.rewound += 1
         life.channel('feed:restarted')?.publish({ database, why: event.why })
@@ -149,3 +167,6 @@ export class Watch {
     }
   }
 }
+
+const textOf = (seq: Place['seq'] | undefined, rest: Rest | undefined) =>
+  seq === undefined ? undefined : JSON.stringify([seqText(seq), rest?.nextAt, rest !== undefined])

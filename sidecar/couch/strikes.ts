@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from './errors.ts'
 
 /** So many failures in a row, and the server is left alone for so long. */
 const [MOST, REST_MS] = [10, 5000]

@@ -1,5 +1,5 @@
-import { isAmong, isGlob } from './core/glob.ts'
-import type { Couch } from './couch/client.ts'
+import { isAmong, isGlob } from '../core/glob.ts'
+import type { Couch } from '../couch/client.ts'
 
 /** Whether a database is among those that names and globs stand for. */
 export const isServed = isAmong

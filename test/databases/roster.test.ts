@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isServed } from '../sidecar/roster.ts'
+import { isServed } from '../../sidecar/databases/roster.ts'
 
 test.each([
   ['control', ['control'], true],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Queue } from '../../sidecar/indexes/queue.ts'
+import { Queue } from '../../sidecar/core/queue.ts'
 
 const drain = (queue: Queue) => {
   const names: string[] = []

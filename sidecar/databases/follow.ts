@@ -1,0 +1,44 @@
+import type { Random } from '../core/backoff.ts'
+import { within } from '../core/within.ts'
+import type { CouchError } from '../couch/errors.ts'
+import { patiently } from '../couch/patiently.ts'
+import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
+import type { Sharing } from '../workers/sharing.ts'
+import { matching, prepare, type PrepareOptions } from './prepare.ts'
+
+export interface FollowOptions extends Omit<EngineOptions, 'database' | 'part' | 'table' | 'prepare'>, PrepareOptions {
+  readonly random: Random
+  readonly sharing: Sharing
+  readonly onEngine: (engine: Engine) => void
+}
+
+const AGAIN_MS = 10_000
+/** Before it is known who is there, all workers would reach for everything. */
+export const WHO_IS_THERE_MS = 3000
+
+/**
+ * Looks after one database until the signal aborts: waits until it is there (the control database is made), brings
+ * its design document if it has none, and runs the engine with the handlers that match it.
+ */
+export async function followDatabase(options: FollowOptions, signal: AbortSignal): Promise<void> {
+  const { couch, name, sharing, clock, random, log } = options
+  const onTrouble = (error: CouchError, retryInMs: number) =>
+    log.warn({ code: error.code, reason: error.message, retryInMs }, 'waiting for CouchDB')
+
+  for (;;) {
+    const ask = () => prepare(options, signal)
+    const there = await patiently(ask, { clock, random, signal, onTrouble })
+    if (there) {
+      const table = matching(options, there)
+      await within(clock, WHO_IS_THERE_MS, sharing.known, signal)
+      const engine = createEngine({
+        ...options,
+        ...{ database: couch.db(name), table, part: sharing.of(name), prepare: (until) => prepare(options, until) },
+      })
+      options.onEngine(engine)
+      return engine.run(signal)
+    }
+    log.warn(`there is no database ${name}; it is waited for`)
+    await clock.sleep(AGAIN_MS, signal)
+  }
+}

@@ -1,0 +1,43 @@
+import type { Logger } from 'pino'
+import type { Couch } from '../couch/client.ts'
+import { listDatabases, readDatabases } from '../couch/survey.ts'
+import { createBerth, isNews, type Berth } from './berth.ts'
+
+export interface SweepOptions {
+  readonly couch: Couch
+  readonly berths: Map<string, Berth>
+  readonly isOurs: (name: string) => boolean
+  /** It is further than it was left, or was never visited. */
+  readonly find: (name: string) => void
+  /** It is another one of the same name. */
+  readonly renew: (name: string) => void
+  readonly forget: (name: string) => void
+  readonly log: Logger
+}
+
+/** A database that is deleted may be made again at once; by the second look it was not. */
+const MISSING_LOOKS = 2
+
+/** Looks at all databases that are ours, for whatever no event has told. Throws `CouchError`. */
+export function createSweep({ couch, berths, isOurs, find, renew, forget, log }: SweepOptions) {
+  return async (signal: AbortSignal): Promise<void> => {
+    const all = new Set(await listDatabases(couch, signal))
+    const ours = [...all].filter(isOurs)
+    const isKept = new Set(ours)
+    for (const [name, berth] of berths) {
+      berth.missing = all.has(name) ? 0 : berth.missing + 1
+      if (berth.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
+      if (berth.missing === MISSING_LOOKS || (all.has(name) && !isKept.has(name))) forget(name)
+    }
+    for await (const readings of readDatabases(couch, ours, signal)) {
+      for (const [name, reading] of readings) {
+        const berth = berths.get(name) ?? createBerth(name)
+        berths.set(name, berth)
+        const before = berth.reading
+        if (before && before.life !== reading.life) renew(name)
+        berth.reading = reading
+        if (berth.visit ? before?.changes !== reading.changes : isNews(berth, reading)) find(name)
+      }
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import type { Slots } from '../core/slots.ts'
+import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
+import { Bell } from '../feed/bell.ts'
+import { pagesOf } from '../feed/change.ts'
+import { createPlaceStore, type KeptPlace, type PlaceStore } from '../feed/place-store.ts'
+import { readWhenTold } from '../feed/read.ts'
+import type { Random } from '../core/backoff.ts'
+import type { Part } from '../workers/sharing.ts'
+import { changesAt, type Berth } from './berth.ts'
+import { matching, prepare, type PrepareOptions } from './prepare.ts'
+
+export interface VisitOptions
+  extends Omit<EngineOptions, 'database' | 'part' | 'table' | 'prepare' | 'visit'>, PrepareOptions {
+  readonly random: Random
+  readonly part: Part
+  /** Of all visits: for reading. */
+  readonly slots: Slots
+  /** Whose the places are: of all who have the same handlers. */
+  readonly owner: string
+  /** Whether other databases wait until this visit is over. */
+  readonly isCrowded: () => boolean
+  readonly onEngine: (engine: Engine) => void
+  /** Called when its feed was read for the first time. */
+  readonly onRead: () => void
+}
+
+export type Visited =
+  /** When to come again, by the clock's `now`; undefined if not before it changes. */
+  | { readonly kind: 'rest'; readonly nextAt: number | undefined }
+  /** There is no such database. */
+  | { readonly kind: 'missing' }
+  /** It cannot be read now. */
+  | { readonly kind: 'broken' }
+
+/** A visit goes on for so long after there was nothing left to do: what comes then costs one request. */
+const [LINGER_MS, CROWDED_MS] = [1000, 50]
+/** What is due so soon is waited for. */
+const SOON_MS = 5000
+
+/**
+ * One visit of a database: its changes since the last one, and whatever they or their time ask for, until nothing is left
+ * to do. Throws `CouchError` where it could not begin, and the signal's reason.
+ */
+export async function visit(berth: Berth, options: VisitOptions, bell: Bell, signal: AbortSignal): Promise<Visited> {
+  const { couch, name, owner, clock, onEngine, onRead, isCrowded } = options
+  const database = couch.db(name)
+  if (!berth.table) {
+    const ddoc = await prepare(options, signal)
+    if (!ddoc) return { kind: 'missing' }
+    berth.table = matching(options, ddoc)
+  }
+  const store = createPlaceStore(database, owner)
+  const isFirst = berth.place === undefined
+  berth.place ??= await store.load(signal)
+  const { rest } = berth.place ?? {}
+  if (isFirst && rest && isWhereItWas(berth)) return atRest(berth, rest.nextAt)
+
+  const listFirst = berth.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
+  const before = berth.reading?.changes ?? 0
+  let read = 0
+  berth.changes = undefined
+  const leaving = new AbortController()
+  const until = AbortSignal.any([signal, leaving.signal])
+  const places: PlaceStore = {
+    load: () => Promise.resolve(berth.place),
+    async save(place, signal) {
+      await store.save(place, signal)
+      berth.place = place
+    },
+  }
+  const engine = createEngine({
+    ...options,
+    ...{ database, table: berth.table, prepare: (until) => prepare(options, until) },
+    visit: {
+      places,
+      listFirst,
+      read: (from, signal) => readWhenTold({ ...options, readPage, life, from, bell }, signal),
+    },
+  })
+  const readPages = pagesOf(database)
+  async function readPage(...question: Parameters<typeof readPages>) {
+    const page = await readPages(...question)
+    read = changesAt(page.seq)
+    onRead()
+    return page
+  }
+  const life = async (signal: AbortSignal) =>
+    berth.reading?.life ?? String((await database.info({ signal })).instance_start_time)
+
+  onEngine(engine)
+  const running = engine.run(until)
+  bell.ring()
+  try {
+    const visited = await untilRest()
+    leaving.abort(new Error('the visit is over'))
+    await running
+    if (visited.kind === 'rest') berth.changes = Math.max(read, before)
+    return visited
+  } finally {
+    leaving.abort(new Error('the visit is over'))
+    await running
+  }
+
+  async function untilRest(): Promise<Visited> {
+    for (;;) {
+      const pause = clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
+      await Promise.race([pause, running.then(() => pause)])
+      const rest = engine.rest()
+      const { trouble, inFlight } = engine.health()
+      if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken' }
+      if (!rest || bell.isRinging) continue
+      const { nextAt } = rest
+      if (nextAt === undefined || nextAt > clock.now() + SOON_MS) return { kind: 'rest', nextAt }
+    }
+  }
+}
+
+/** A restart finds it as it was left: there is nothing to do before its time. */
+const isWhereItWas = ({ place, reading }: Berth): boolean =>
+  reading !== undefined && place?.life === reading.life && changesAt((place as KeptPlace).seq) === reading.changes
+
+function atRest(berth: Berth, nextAt: number | undefined): Visited {
+  berth.changes = berth.reading!.changes
+  return { kind: 'rest', nextAt }
+}

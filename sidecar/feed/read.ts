@@ -1,0 +1,80 @@
+import { fullJitter, type Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Slots } from '../core/slots.ts'
+import { SEQ_ZERO } from '../couch/documents.ts'
+import { CouchError, isCouchError } from '../couch/errors.ts'
+import type { Bell } from './bell.ts'
+import type { Change, ReadPage } from './change.ts'
+import { BACKOFF, SLOWLY_MS, type FeedEvent, type Place } from './follow.ts'
+
+export interface ReadOptions {
+  readonly readPage: ReadPage
+  /** Changes when the database is made again. Asked before the first page, and where `from` says nothing of it. */
+  readonly life: (signal: AbortSignal) => Promise<string>
+  readonly from?: Place | undefined
+  /** Rung when there may be more; read is only then, the first time too. */
+  readonly bell: Bell
+  /** Shared by all who read: each page takes one, and whoever has more to read waits for the next behind the others. */
+  readonly slots: Slots
+  readonly clock: Clock
+  readonly random: Random
+}
+
+/** Pages are of about so much, once it is known how large the rows are. */
+const PAGE_BYTES = 1024 * 1024
+const MOST_ROWS = 500
+/** Before it is known: a few of the largest documents that CouchDB takes are no more than it can be. */
+const FIRST_ROWS = 5
+
+/**
+ * Reads the changes of a database whenever the bell rings, to their end, in short requests: nothing is open between. Tells
+ * the same as `follow`, and like it never ends by itself, nor throws for what CouchDB does.
+ */
+export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): AsyncGenerator<FeedEvent<Change>> {
+  const { readPage, bell, slots, clock, random } = options
+  let place: Place = options.from ?? { seq: SEQ_ZERO }
+  let life: string | undefined
+  let together = FIRST_ROWS
+  let isConnected = false
+  let failures = 0
+
+  while (!signal.aborted) {
+    try {
+      await bell.hear(signal)
+      life ??= await options.life(signal)
+      if (place.life !== undefined && place.life !== life) {
+        place = { seq: SEQ_ZERO, life }
+        yield { kind: 'restarted', why: 'database-recreated' }
+      }
+      place = { ...place, life }
+      const page = await slots.during(() => readPage(place.seq, together, signal))
+      if (!isConnected) yield { kind: 'connected' }
+      isConnected = true
+      failures = 0
+      const { rows, seq } = page
+      if (rows.length > 0) yield { kind: 'rows', rows, life }
+      place = { ...place, seq }
+      const bytes = rows.reduce((sum, row) => sum + row.bytes, 1)
+      const isEnd = rows.length < together
+      if (rows.length > 0) together = Math.max(1, Math.min(MOST_ROWS, Math.floor((PAGE_BYTES * rows.length) / bytes)))
+      if (page.left !== undefined) yield { kind: 'left', changes: page.left }
+      if (!isEnd) bell.ring()
+      else if (!bell.isRinging) yield { kind: 'caught-up' }
+    } catch (thrown) {
+      if (signal.aborted) return
+      if (!(thrown instanceof CouchError)) throw thrown
+      failures += 1
+      life = undefined
+      isConnected = false
+      if (isCouchError(thrown, 'bad_request') && place.seq !== SEQ_ZERO) {
+        place = { ...place, seq: SEQ_ZERO }
+        yield { kind: 'restarted', why: 'malformed-place' }
+      }
+      if (isCouchError(thrown, 'garbled') || isCouchError(thrown, 'too_large')) together = Math.ceil(together / 4)
+      const retryInMs = thrown.retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, failures, random)
+      yield { kind: 'broken', error: thrown, retryInMs }
+      await clock.sleep(retryInMs, signal).catch(() => undefined)
+      bell.ring()
+    }
+  }
+}
