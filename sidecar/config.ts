@@ -35,6 +35,7 @@ export interface Config {
   readonly name: string
   /** Open to CouchDB at once. */
   readonly connections: number
+  readonly reads: number
   /** Bytes of documents in flight at once. */
   readonly memoryBytes: number
   readonly leaseMs: number
@@ -77,6 +78,7 @@ export function loadConfig(sources: Sources): Config {
     handlers: values.SIDECAR_HANDLERS ?? [],
     name: values.SIDECAR_NAME ?? hostname(),
     connections: values.SIDECAR_CONNECTIONS,
+    reads: values.SIDECAR_READS,
     memoryBytes: values.SIDECAR_MEMORY,
     leaseMs: values.SIDECAR_LEASE,
     graceMs: values.SIDECAR_GRACE,

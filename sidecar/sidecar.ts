@@ -102,6 +102,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
+      fleet: () => served.fleet.counts(),
       indexes: () => ({ counts: indexes.counts(), entries: indexes.entries(), now: clock.now() }),
     }
 
@@ -136,6 +137,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     onListening?.({ sidecar: http.url, couch: { url, embedded }, mail: catcher && { smtpUrl: catcher.smtpUrl, page } })
 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
+    const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
+    const areTold = () => live.of('global_changes').update_db
     const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
     const settings = { worker: name, memory, leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
@@ -143,9 +146,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const sharing = createSharing({ ...who, serves: hasDuty, signal })
     const serving = {
       ...{ ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, workers: registry, events },
-      ...{ countsOf: tallies.of, clock, random, log },
+      ...{ countsOf: tallies.of, areTold, reads: config.reads, clock, random, log },
     }
-    const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
+    const served = serveDatabases(serving)
     const globalChanges = createGlobalChanges({
       ...{ couch, name: config.globalChangesDb, mayHaveFeed: !embedded, clock, random, log },
       share: shareBuckets(createShare({ ...who, takesPart: writesEvents(config.globalChangesDb), signal }), signal),
@@ -155,14 +158,14 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const indexes = createIndexes({
       ...{ couch: looking, patient: waiting, settings: live.of('ken'), events, clock, random, log },
       share: createShare({ ...who, takesPart: keepsIndexes, signal }),
-      areTold: () => live.of('global_changes').update_db,
+      areTold,
     })
     live.onChange('ken', (now) => indexes.change(now), signal)
     const noting = { indexes, database: couch.db(controlDb), worker: name, clock, log }
     const parts = [
       (until: AbortSignal) => live.run(until),
       (until: AbortSignal) => feed.run(until),
-      (until: AbortSignal) => serveDatabases(serving, until),
+      (until: AbortSignal) => served.run(until),
       (until: AbortSignal) => live.whenKnown(until).then(() => globalChanges.run(until)),
       (until: AbortSignal) => live.whenKnown(until).then(() => indexes.run(until)),
       (until: AbortSignal) => keepNotes(noting, until),

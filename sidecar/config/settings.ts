@@ -80,7 +80,7 @@ export const settings = z.object({
   }),
   SIDECAR_DATABASES: described(databases.optional(), {
     argument: 'names',
-    meaning: 'databases to follow: names and globs, separated by commas',
+    meaning: 'databases to look after, separated by commas: names are followed, what globs match is visited',
     none: 'the control database',
   }),
   SIDECAR_GLOBAL_CHANGES_DB: described(database.prefault('global_changes'), {
@@ -100,6 +100,10 @@ export const settings = z.object({
   SIDECAR_CONNECTIONS: described(whole(2, 10_000).prefault('32'), {
     argument: 'number',
     meaning: 'the most requests to CouchDB at once; each feed has a connection of its own beside them',
+  }),
+  SIDECAR_READS: described(whole(1, 10_000).prefault('32'), {
+    argument: 'number',
+    meaning: 'how many of the databases that a glob matches are read at once, each by a short request',
   }),
   SIDECAR_MEMORY: described(bytes('64kb').prefault('12mb'), {
     argument: 'size',

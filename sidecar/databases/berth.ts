@@ -2,13 +2,15 @@ import { seqText, type Seq } from '../couch/documents.ts'
 import type { Reading } from '../couch/survey.ts'
 import type { DispatchTable } from '../docstate/assess.ts'
 import type { Bell } from '../feed/bell.ts'
-import type { KeptPlace } from '../feed/place-store.ts'
+import type { KeptPlace, PlaceStore } from '../feed/place-store.ts'
 
 /** What is known of a database that is visited now and then. */
 export interface Berth {
   readonly name: string
   /** The handlers that its design document knows; undefined before the first visit. */
   table: DispatchTable | undefined
+  /** Keeps its place; undefined before the first visit. */
+  places: PlaceStore | undefined
   /** Where the last visit ended; undefined before the first, and when it is of another life. */
   place: KeptPlace | undefined
   /** How far the database was when it was at rest; undefined if it may not be. */
@@ -30,11 +32,12 @@ export interface OpenVisit {
 }
 
 export const createBerth = (name: string): Berth => ({
-  ...{ name, table: undefined, place: undefined, changes: undefined, reading: undefined, missing: 0, visit: undefined },
+  ...{ name, table: undefined, places: undefined, place: undefined, changes: undefined, reading: undefined, missing: 0, visit: undefined },
 })
 
 /** It is, or may be, another database of the same name. */
 export function forgetPlace(berth: Berth): void {
+  berth.places = undefined // it remembers a revision
   berth.place = undefined
   berth.changes = undefined
   berth.reading = undefined

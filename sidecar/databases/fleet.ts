@@ -19,6 +19,7 @@ import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import type { Events } from '../events/channels.ts'
 import { Bell } from '../feed/bell.ts'
+import type { FleetReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
 import { createBerth, forgetPlace, type Berth } from './berth.ts'
 import { WHO_IS_THERE_MS } from './follow.ts'
@@ -26,11 +27,10 @@ import { ownerOf } from './owner.ts'
 import { createSweep } from './sweep.ts'
 import { visit, type VisitOptions } from './visit.ts'
 
-export interface FleetOptions
-  extends Omit<
-    VisitOptions,
-    'name' | 'kind' | 'part' | 'slots' | 'owner' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts' | 'sweepMs'
-  > {
+export interface FleetOptions extends Omit<
+  VisitOptions,
+  'name' | 'kind' | 'part' | 'slots' | 'owner' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts' | 'sweepMs'
+> {
   readonly couch: Couch
   /** Globs. */
   readonly databases: readonly string[]
@@ -57,20 +57,7 @@ export interface FleetOptions
 export interface Fleet {
   /** Until the signal aborts, and everything is settled or given back. Once only. */
   run(signal: AbortSignal): Promise<void>
-  counts(): FleetCounts
-}
-
-export interface FleetCounts {
-  /** Databases that are looked after here. */
-  readonly databases: number
-  /** Visits under way. */
-  readonly open: number
-  /** Databases that wait for one. */
-  readonly waiting: number
-  /** Visits that have ended. */
-  readonly visits: number
-  /** Databases that a sweep found further than any event had told. */
-  readonly swept: number
+  counts(): FleetReading
 }
 
 /** An open visit costs some 40 KB. So many are open only where they wait for handlers. */
@@ -94,6 +81,7 @@ export function createFleet(options: FleetOptions): Fleet {
   let taken = 0
   let mistake: { readonly thrown: unknown } | undefined
   let visits = 0
+  let pages = 0
   let swept = 0
   let started = false
 
@@ -169,6 +157,7 @@ export function createFleet(options: FleetOptions): Fleet {
           isCrowded: () => told.size + found.size > 0,
           onEngine: (engine) => void engines.set(name, engine),
           onRead() {
+            pages += 1
             onRead()
             wake()
           },
@@ -237,7 +226,7 @@ export function createFleet(options: FleetOptions): Fleet {
       await together([openAll, (until) => sweeps.run(until)], signal)
     },
     counts: () => ({
-      ...{ databases: berths.size, open: underWay.size, waiting: told.size + found.size, visits, swept },
+      ...{ databases: berths.size, open: underWay.size, waiting: told.size + found.size, visits, reads: pages, swept },
     }),
   }
 }

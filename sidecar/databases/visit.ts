@@ -20,7 +20,7 @@ export interface VisitOptions
   /** Whether other databases wait until this visit is over. */
   readonly isCrowded: () => boolean
   readonly onEngine: (engine: Engine) => void
-  /** Called when its feed was read for the first time. */
+  /** Called after each request for changes. */
   readonly onRead: () => void
 }
 
@@ -49,7 +49,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     if (!ddoc) return { kind: 'missing' }
     berth.table = matching(options, ddoc)
   }
-  const store = createPlaceStore(database, owner)
+  const store = (berth.places ??= createPlaceStore(database, owner))
   const isFirst = berth.place === undefined
   berth.place ??= await store.load(signal)
   const { rest } = berth.place ?? {}
@@ -58,6 +58,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   const listFirst = berth.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
   const before = berth.reading?.changes ?? 0
   let read = 0
+  let takenBefore = 0
   berth.changes = undefined
   const leaving = new AbortController()
   const until = AbortSignal.any([signal, leaving.signal])
@@ -79,6 +80,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   })
   const readPages = pagesOf(database)
   async function readPage(...question: Parameters<typeof readPages>) {
+    takenBefore = engine.health().taken
     const page = await readPages(...question)
     read = changesAt(page.seq)
     onRead()
@@ -106,9 +108,13 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
       const pause = clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
       await Promise.race([pause, running.then(() => pause)])
       const rest = engine.rest()
-      const { trouble, inFlight } = engine.health()
+      const { trouble, inFlight, taken } = engine.health()
       if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken' }
       if (!rest || bell.isRinging) continue
+      if (taken > takenBefore) {
+        bell.ring() // what was written meanwhile: then its events cost one request, and no place
+        continue
+      }
       const { nextAt } = rest
       if (nextAt === undefined || nextAt > clock.now() + SOON_MS) return { kind: 'rest', nextAt }
     }

@@ -81,6 +81,8 @@ export interface EngineHealth {
   readonly following: boolean
   /** Documents between claim and save. */
   readonly inFlight: number
+  /** Documents that were taken up. */
+  readonly taken: number
   /** Times the feed began again from its start. */
   readonly rewinds: number
   /** Documents that were reached for, and another worker had won. */
@@ -253,6 +255,7 @@ export function createEngine(options: EngineOptions): Engine {
       database: database.name,
       following: watch.following,
       inFlight: dispatch.flights.size,
+      taken: dispatch.flights.started,
       rewinds: counts.feed.rewound,
       inVain: counts.inVain,
       conflicts: counts.conflicts.resolved,

@@ -69,6 +69,11 @@ export class Flights {
     return this.#byId.size
   }
 
+  /** How many have been sent on their way. */
+  get started(): number {
+    return this.#count
+  }
+
   has(id: string): boolean {
     return this.#byId.has(id)
   }

@@ -1,5 +1,6 @@
 import { ofDatabases } from './groups/databases.ts'
 import { ofDbUpdates } from './groups/db-updates.ts'
+import { ofFleet } from './groups/fleet.ts'
 import { ofGlobalChanges } from './groups/global-changes.ts'
 import { ofHandlers } from './groups/handlers.ts'
 import { ofIndexes } from './groups/indexes.ts'
@@ -7,4 +8,4 @@ import { ofProcess } from './groups/process.ts'
 import { ofSidecar } from './groups/sidecar.ts'
 
 /** Every metric there is. docs/metrics.md is made of it. */
-export const GROUPS = [ofDatabases, ofHandlers, ofGlobalChanges, ofDbUpdates, ofIndexes, ofSidecar, ofProcess]
+export const GROUPS = [ofDatabases, ofFleet, ofHandlers, ofGlobalChanges, ofDbUpdates, ofIndexes, ofSidecar, ofProcess]

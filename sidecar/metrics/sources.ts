@@ -16,6 +16,7 @@ export interface Sources {
   readonly engines: ReadonlyMap<string, Engine>
   /** What engines have counted, by the name or glob that their databases are served by. */
   readonly tallies: ReadonlyMap<string, Counts>
+  readonly fleet: () => FleetReading
   readonly memory: Memory
   readonly mails: MailCounts
   readonly readers: ReaderCounts
@@ -24,6 +25,22 @@ export interface Sources {
   readonly globalChanges: () => GlobalChangesCounts
   readonly dbUpdates: () => DbUpdatesCounts
   readonly indexes: () => IndexesReading
+}
+
+/** Of the databases that globs stand for. */
+export interface FleetReading {
+  /** Databases that are looked after here. */
+  readonly databases: number
+  /** Visits under way. */
+  readonly open: number
+  /** Databases that wait for one. */
+  readonly waiting: number
+  /** Visits that have ended. */
+  readonly visits: number
+  /** Requests for changes. */
+  readonly reads: number
+  /** Databases that a sweep found further than they were known to be. */
+  readonly swept: number
 }
 
 export interface IndexesReading {

@@ -44,6 +44,7 @@ describe('the settings', () => {
       handlers: [],
       name: hostname(),
       connections: 32,
+      reads: 32,
       memoryBytes: 12 * 1024 * 1024,
       leaseMs: 30_000,
       graceMs: 10_000,

@@ -23,6 +23,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),
   tallies: new Map([['control', new Counts()]]),
+  fleet: () => ({ databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 }),
   memory: createMemory(1000),
   mails: noMails(),
   readers: { open: 0, dropped: 0 },
@@ -38,9 +39,10 @@ export function engineSaying(counts: Counts, health: Partial<EngineHealth>, lag:
   return {
     counts,
     health: () => ({
-      ...{ database: 'any', following: true, inFlight: 0, rewinds: 0, inVain: 0, conflicts: 0, trouble: undefined },
+      ...{ database: 'any', following: true, inFlight: 0, taken: 0, rewinds: 0, inVain: 0, conflicts: 0, trouble: undefined },
       ...health,
     }),
+    rest: () => undefined,
     lag: () => ({ unread: 0, unsettled: 0, behindMs: 0, slowHandlers: 0, ...lag }),
     run: () => Promise.resolve(),
   }

@@ -50,7 +50,15 @@ export function createRounds(options: RoundsOptions): Rounds {
   const { whenCaughtUp, sweepFirst, prepare } = options
   let looks = 0
   let isListed = !sweepFirst
-  const sweep = createSweep({ database, table, part, clock, horizonMs: sweepMs * 2, look: lookAtPage, later: (at) => due.later(at) })
+  const sweep = createSweep({
+    database,
+    table,
+    part,
+    clock,
+    horizonMs: sweepMs * 2,
+    look: lookAtPage,
+    later: (at) => due.later(at),
+  })
 
   /** Of a lane that is full the backlog reads the rest. */
   async function lookAtPage(ids: readonly string[], anyway: boolean, signal: AbortSignal): Promise<boolean> {

@@ -36,7 +36,11 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
   let waited = new Set<string>()
 
   /** One question tells where there is anything at all: mostly there is nothing. */
-  async function occupied(view: string, level: number, signal: AbortSignal): Promise<(key: readonly string[]) => boolean> {
+  async function occupied(
+    view: string,
+    level: number,
+    signal: AbortSignal,
+  ): Promise<(key: readonly string[]) => boolean> {
     const { rows } = await database.view(DDOC, view, { group_level: level }, { signal, timeoutMs: VIEW_TIMEOUT_MS })
     const keys = new Set(rows.map(({ key }) => JSON.stringify(key)))
     return (key) => keys.has(JSON.stringify(key))

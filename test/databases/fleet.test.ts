@@ -1,0 +1,174 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { isoTime } from '../../sidecar/core/clock.ts'
+import { deleteDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { createPrefix, make, order, startFleet, stateOf } from './rig.ts'
+
+const SOON = [300, 300] as const
+/** Only events bring a visit, after the first look. */
+const HARDLY = [600_000, 600_000] as const
+
+const isOf = (name: string) => (request: SeenRequest) => request.path.startsWith(`/${name}/`)
+const texts = (requests: readonly SeenRequest[]) =>
+  requests.map(({ method, path }) => `${method} ${path.split('?')[0]}`)
+
+test('what an event tells of is handled, and nothing is open afterwards', async () => {
+  const prefix = createPrefix()
+  const proxy = await startFaultyProxy()
+  const name = `${prefix}-db-a`
+  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY })
+  const [a] = await make(rig, name)
+  rig.tell(name, 'created')
+  await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 1, open: 0, visits: 1 }))
+  await a!.put(order('one'))
+  const before = proxy.requests.filter(isOf(name)).length
+  rig.tell(name)
+  await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
+  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, visits: 2 }))
+  const asked = texts(proxy.requests.filter(isOf(name)).slice(before))
+  expect(asked.filter((text) => text.includes('_changes')).length).toBeLessThanOrEqual(2)
+  expect(asked.filter((text) => text.startsWith('PUT'))).toHaveLength(1) // the place
+  const after = proxy.requests.filter(isOf(name)).length
+  rig.tell(name) // its own write
+  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, visits: 3 }))
+  expect(texts(proxy.requests.filter(isOf(name)).slice(after))).toEqual([`GET /${name}/_changes`])
+})
+
+test('what no event tells of a sweep finds', async () => {
+  const prefix = createPrefix()
+  const rig = startFleet(prefix, { lookAgainMs: SOON })
+  const [a] = await make(rig, `${prefix}-db-a`)
+  await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 1, open: 0 }))
+  await a!.put(order('one'))
+  await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
+})
+
+test('while nothing happens nothing is asked of a database, and nothing is written', async () => {
+  const prefix = createPrefix()
+  const proxy = await startFaultyProxy()
+  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: SOON })
+  const names = Array.from({ length: 10 }, (_, i) => `${prefix}-db-${i}`)
+  await make(rig, ...names)
+  const restful = () => expect(rig.fleet()).toMatchObject({ databases: 10, open: 0, waiting: 0 })
+  await eventually(restful)
+  await sleep(1500)
+  await eventually(restful)
+  const before = proxy.requests.length
+  const swept = () => proxy.requests.slice(before).filter(({ path }) => path.startsWith('/_dbs_info'))
+  await eventually(() => expect(swept().length).toBeGreaterThan(2), { within: 20_000 })
+  const asked = proxy.requests.slice(before)
+  expect(texts(asked.filter(({ path }) => names.some((name) => path.startsWith(`/${name}/`))))).toEqual([])
+})
+
+test('after a restart databases that are as they were cost one read each, and what has come is handled', async () => {
+  const prefix = createPrefix()
+  const names = Array.from({ length: 5 }, (_, i) => `${prefix}-db-${i}`)
+  const first = startFleet(prefix, { lookAgainMs: SOON })
+  const databases = await make(first, ...names)
+  for (const database of databases) await database.put(order('before'))
+  await eventually(() => expect(first.handled).toHaveLength(5))
+  await eventually(() => expect(first.fleet()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
+  await first.stop()
+  await databases[0]!.put(order('meanwhile'))
+
+  const proxy = await startFaultyProxy()
+  const second = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY })
+  await eventually(() => expect(second.handled).toEqual(['meanwhile']))
+  await eventually(() => expect(second.fleet()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
+  for (const name of names.slice(1)) {
+    const asked = texts(proxy.requests.filter(isOf(name)))
+    expect(asked.filter((text) => !text.includes('_design/docstate') && !text.includes('_local'))).toEqual([])
+  }
+})
+
+test('a document is looked at when its time comes, with nothing open meanwhile', async () => {
+  const prefix = createPrefix()
+  const name = `${prefix}-db-a`
+  let failures = 0
+  const rig = startFleet(prefix, {
+    lookAgainMs: HARDLY,
+    register: (control, handled) =>
+      control.safe(
+        'order',
+        'paid',
+        async (doc) => {
+          if (failures++ === 0) throw new Error('not today')
+          handled.push(doc._id)
+          return { ...doc, state: 'invoiced' }
+        },
+        { backoff: { baseMs: 14_000, capMs: 14_000 } },
+      ),
+  })
+  const [a] = await make(rig, name)
+  await a!.put(order('later', { docstate: { state: 'paid', attempts: 1, retry_at: isoTime(Date.now() + 8000) } }))
+  await a!.put(order('much-later', { docstate: { state: 'paid', attempts: 1, retry_at: isoTime(Date.now() + 9e6) } }))
+  failures = 1
+  rig.tell(name, 'created')
+  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, visits: 1 }))
+  await eventually(() => expect(rig.handled).toEqual(['later']), { within: 15_000 })
+  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+}, 30_000)
+
+test('a database that was deleted and made again is read from its start, and one that is gone is forgotten', async () => {
+  const prefix = createPrefix()
+  const name = `${prefix}-db-a`
+  const rig = startFleet(prefix, { lookAgainMs: SOON })
+  const [a] = await make(rig, name)
+  for (let i = 0; i < 5; i++) await a!.put(order(`first-${i}`))
+  await eventually(() => expect(rig.handled).toHaveLength(5))
+  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  await deleteDb(name)
+  await sleep(1100) // or both would have been made in the same second
+  await make(rig, name)
+  await a!.put(order('second'))
+  rig.tell(name, 'created')
+  await eventually(() => expect(rig.handled).toContain('second'))
+  await deleteDb(name)
+  await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 0, open: 0, waiting: 0 }))
+})
+
+test('a slow handler in some databases, and a database that cannot be read, hold up no other', async () => {
+  const prefix = createPrefix()
+  const proxy = await startFaultyProxy()
+  proxy.plan(({ path }) => (path.startsWith(`/${prefix}-db-broken/_changes`) ? refuse(500) : undefined))
+  let goOn = () => {}
+  const held = new Promise<void>((resolve) => (goOn = resolve))
+  const rig = startFleet(prefix, {
+    ...{ by: proxy.url, lookAgainMs: SOON, reads: 1 },
+    register: (control, handled) =>
+      control.safe('order', 'paid', async (doc) => {
+        if (doc.slow) await held
+        handled.push(doc._id)
+        return { ...doc, state: 'invoiced' }
+      }),
+  })
+  const names = Array.from({ length: 6 }, (_, i) => `${prefix}-db-${i}`)
+  const [, ...databases] = await make(rig, `${prefix}-db-broken`, ...names)
+  for (const [i, database] of databases.entries()) await database.put(order(`order-${i}`, { slow: i < 4 }))
+  await eventually(() => expect(rig.handled.sort()).toEqual(['order-4', 'order-5']))
+  goOn()
+  await eventually(() => expect(rig.handled).toHaveLength(6))
+})
+
+test('a busy database does not starve the others: pages of all are read in turn', async () => {
+  const prefix = createPrefix()
+  const proxy = await startFaultyProxy()
+  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
+  const [busy, quiet] = [`${prefix}-db-busy`, `${prefix}-db-quiet`]
+  const [full] = await make(rig, busy, quiet)
+  rig.tell(quiet, 'created')
+  await eventually(() => expect(rig.fleet().visits).toBe(1))
+  const padding = 'x'.repeat(20_000)
+  const many = Array.from({ length: 1000 }, (_, i) => JSON.stringify(order(`order-${i}`, { padding })))
+  for (let start = 0; start < 1000; start += 100) await full!.bulk(many.slice(start, start + 100))
+  rig.tell(busy, 'created')
+  const pages = () => proxy.requests.filter(({ path }) => path.startsWith(`/${busy}/_changes`)).length
+  await eventually(() => expect(pages()).toBeGreaterThan(1))
+  await rig.couch.db(quiet).put(order('quiet'))
+  rig.tell(quiet)
+  await eventually(() => expect(rig.handled).toContain('quiet'))
+  expect(rig.handled.length).toBeLessThan(900)
+  await eventually(() => expect(rig.handled).toHaveLength(1001), { within: 40_000 })
+}, 60_000)

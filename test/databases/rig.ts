@@ -1,0 +1,95 @@
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import type { Machines } from '../../ddocs/machine.ts'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { Doc } from '../../sidecar/couch/documents.ts'
+import { serveDatabases, type ServeOptions } from '../../sidecar/databases/serve.ts'
+import { createControl, type Control } from '../../sidecar/docstate/control.ts'
+import type { Engine } from '../../sidecar/docstate/engine.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
+import { createTallies } from '../../sidecar/tallies.ts'
+import { createRegistry } from '../../sidecar/workers/registry.ts'
+import { everything } from '../../sidecar/workers/sharing.ts'
+import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+
+interface RigOptions extends Partial<Omit<ServeOptions, 'tables'>> {
+  /** By which the server is reached. */
+  readonly by?: string
+  readonly url?: string
+  /** Default: a paid order becomes an invoiced one. */
+  readonly register?: (control: Control<Machines>, handled: string[]) => void
+}
+
+const invoice = (control: Control<Machines>, handled: string[]) =>
+  control.safe('order', 'paid', (doc) => {
+    handled.push(doc._id)
+    return Promise.resolve({ ...doc, state: 'invoiced' })
+  })
+
+/** A name for databases of one test, which are removed after it. */
+export function createPrefix(): string {
+  const prefix = uniqueName('fleet')
+  onTestFinished(async () => {
+    const couch = createTestCouch()
+    const names = await couch.request<string[]>({ path: '_all_dbs' })
+    for (const name of names) if (name.startsWith(prefix)) await deleteDb(name)
+  })
+  return prefix
+}
+
+/** Serves a control database and those of a glob, until the end of the test. */
+export function startFleet(
+  prefix: string,
+  { url = couchUrl(), by = url, register = invoice, ...own }: RigOptions = {},
+) {
+  const couch = createTestCouch({ url })
+  const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
+  const events = own.events ?? createEvents({ log })
+  const [controlDb, databases] = own.databases
+    ? [`${prefix}-control`, own.databases]
+    : [`${prefix}-control`, [`${prefix}-db-*`]]
+  const control = createControl<Machines>({})
+  const handled: string[] = []
+  register(control, handled)
+  const engines = new Map<string, Engine>()
+  const tallies = createTallies([controlDb, ...databases])
+  const [clock, random] = [own.clock ?? systemClock, Math.random]
+  const seen = createTestCouch({ url: by })
+  const served = serveDatabases({
+    ...{ couch: seen, engines, controlDb, worker: 'one', clock, random, log, reads: 32, areTold: () => true },
+    mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
+    workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
+    sharing: { of: () => everything, whole: () => everything, known: Promise.resolve() },
+    countsOf: tallies.of,
+    leaseMs: 2000,
+    ...own,
+    ...{ events, databases },
+    tables: { control: createControl({}), docstate: control },
+  })
+  const stopping = new AbortController()
+  const running = served.run(stopping.signal)
+  const stop = async () => {
+    stopping.abort(new Error('the test is over'))
+    await running
+  }
+  onTestFinished(stop)
+  return {
+    ...{ couch, events, engines, tallies, handled, served, stop, controlDb },
+    fleet: () => served.fleet.counts(),
+    tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
+      events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),
+  }
+}
+
+export type Rig = ReturnType<typeof startFleet>
+
+/** Makes databases of these names. */
+export async function make(rig: Pick<Rig, 'couch'>, ...names: string[]): Promise<Database[]> {
+  const made = names.map((name) => rig.couch.db(name))
+  for (const database of made) await database.create()
+  return made
+}
+
+export const order = (_id: string, fields: object = {}): Doc => ({ _id, type: 'order', state: 'paid', ...fields })
+export const stateOf = async (database: Database, id: string) => (await database.find(id))?.state
