@@ -50,7 +50,8 @@ async function carryOut(job: DatabaseJob, plan: Plan, results: DdocResult[], onH
   const { exists, steps, obsolete } = plan
   const staged = await stagedOf(couch, plan, signal)
   const record = exists ? await readRecord(database, { signal }) : undefined
-  const isOurs = record?.ddocs.some((id) => steps.some(({ ddoc }) => ddoc._id === id))
+  const ids = idsOf([...steps.map(({ ddoc }) => ddoc), ...obsolete])
+  const isOurs = record?.ddocs.some((id) => ids.includes(id))
   if (staged.length === 0 && !isOurs) {
     await writePlan(plan, results, (step) => writePatiently(database, step, { signal }), signal)
     if (obsolete.length > 0 || steps.some(replacesIndex)) await removeIndexFiles(couch, database, signal)

@@ -68,8 +68,12 @@ export async function withHold<T>(
       },
       note,
       async complete() {
+        const leaves = await database.leaves(RECORD_ID, { signal })
         await database.remove(RECORD_ID, rev!, { signal })
         completed = true
+        for (const { _rev, _deleted } of leaves) {
+          if (_rev !== rev && !_deleted) await database.remove(RECORD_ID, _rev, { signal }) // else seen in its place
+        }
       },
     })
   } catch (thrown) {
@@ -117,8 +121,10 @@ async function taken(database: Database): Promise<DeployError> {
   try {
     const winner = await readRecord(database)
     if (winner?.holder) return busyWith(database, winner.holder)
+    await database.info()
   } catch (thrown) {
     if (!isCouchError(thrown)) throw thrown
+    if (thrown.code === 'not_found') return new DeployError('no_database', [`${database.name} was deleted meanwhile`])
   }
   return new DeployError('busy', [`${database.name}: another deploy has been at work meanwhile; run it again`])
 }
