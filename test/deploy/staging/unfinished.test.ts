@@ -53,3 +53,40 @@ test('a design document that only has such a name is nobody’s copy', async () 
   await deployShop(couch, db.name, shop(2))
   expect(await left()).toEqual(['_design/sidecar:notes'])
 })
+
+test('what somebody else has changed since is left to him by a rollback, which says so', async () => {
+  needs('index lag')
+  const opened = await openShop()
+  const { couch, db, left } = opened
+  const files = { ...shop(2), 'made/rows.json': '2', 'plain/rows.json': '2' }
+  await deployShop(couch, db.name, { ...shop(1), 'plain/rows.json': '1' })
+  await breakOffAt(notes('cleaning'), opened, files)
+  for (const id of ['_design/app', '_design/made']) await db.put({ ...(await db.get(id)), mended: true })
+  const [report] = await takeBack(opened)
+  expect(report!.ddocs.map(({ kind, id }) => [id, kind])).toEqual([
+    ...[
+      ['_design/app', 'left'],
+      ['_design/made', 'left'],
+      ['_design/plain', 'updated'],
+    ],
+  ])
+  for (const id of ['_design/app', '_design/made']) expect(await db.get(id)).toMatchObject({ rows: 2, mended: true })
+  expect(await db.get('_design/plain')).toMatchObject({ rows: 1 })
+  expect(await left()).toEqual([])
+})
+
+test('what a deploy of others finds unfinished can still be taken back', async () => {
+  needs('index lag')
+  const opened = await openShop()
+  const { couch, db, left } = opened
+  const named = (name: string, files: Record<string, string>) =>
+    Object.fromEntries(Object.entries(files).map(([path, text]) => [path.replace('app/', `${name}/`), text]))
+  await deployShop(couch, db.name, { ...shop(1), ...named('second', shop(1)), ...named('other', shop(1)) })
+  const rows = async () => (await db.withPrefix('_design/')).flatMap(({ rows }) => (rows === undefined ? [] : [rows]))
+  await breakOffAt(isPut('second'), opened, { ...shop(2), ...named('second', shop(2)) })
+  await deployShop(couch, db.name, named('other', shop(3)))
+  expect(await rows()).toEqual([2, 3, 1])
+  await takeBack(opened)
+  expect(await rows()).toEqual([1, 3, 1])
+  expect(await left()).toEqual([])
+})
