@@ -63,6 +63,7 @@ function targetFrom(text: string | undefined): 'es2017' | 'es5' | undefined {
 
 function refuseUnfit({ rollback, database, ddocs, target, diskCheck, ...flags }: DeployFlags): void {
   const { prune, dryRun, removeMachines } = flags
+  if (database === '') throw new ConfigError(['--database: expected a name or a glob, got nothing'])
   if (rollback) {
     const isAlone = !(prune || dryRun || removeMachines) && diskCheck
     if (isAlone && ddocs === undefined && target === undefined) return

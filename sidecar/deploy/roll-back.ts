@@ -4,6 +4,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { DeployError } from './errors.ts'
 import { explainFailure } from './explain-failure.ts'
 import { isEverybodys, refuseFailures } from './failures.ts'
+import { findMissing } from './missing.ts'
 import { planDeploy, type Plan, type Wanted } from './plan.ts'
 import type { DatabaseReport, DdocResult } from './report.ts'
 import { bring } from './staging/bring.ts'
@@ -37,6 +38,9 @@ async function rollBackOne(couch: Couch, database: Database, surroundings: Surro
   const { signal } = surroundings
   const results: DdocResult[] = []
   try {
+    if ((await findMissing(couch, [database.name], signal)).length > 0) {
+      throw new DeployError('no_database', [`${couch.url} has no database ${database.name}`])
+    }
     if (!(await readRecord(database, { signal }))) return { database: database.name, result: 'complete', ddocs: [] }
     await withHold(database, [], surroundings, async (hold) => {
       await bring({ ...surroundings, couch, hold, results, plan: await planBack(database, hold, results, signal) })
