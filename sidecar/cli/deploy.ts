@@ -61,10 +61,13 @@ function targetFrom(text: string | undefined): 'es2017' | 'es5' | undefined {
   throw new ConfigError([`--target: expected es2017 or es5, got "${text}"`])
 }
 
-function refuseUnfit({ ddocs, database, prune, rollback, dryRun }: DeployFlags): void {
+function refuseUnfit({ rollback, database, ddocs, target, diskCheck, ...flags }: DeployFlags): void {
+  const { prune, dryRun, removeMachines } = flags
+  if (database === '') throw new ConfigError(['--database: expected a name or a glob, got nothing'])
   if (rollback) {
-    if (ddocs === undefined && !prune && !dryRun) return
-    throw new ConfigError(['--rollback: expected no other flag but --database'])
+    const isAlone = !(prune || dryRun || removeMachines) && diskCheck
+    if (isAlone && ddocs === undefined && target === undefined) return
+    throw new ConfigError(['--rollback: expected no other flag but --database and --take-over'])
   }
   if ((ddocs === undefined) !== (database === undefined)) {
     throw new ConfigError(['--ddocs and --database: expected both or neither'])

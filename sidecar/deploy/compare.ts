@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Doc } from '../couch/documents.ts'
 
 /** One field that differs. `field` is its path: `views.by_state.map`. */
@@ -37,6 +38,12 @@ function* changesIn(before: unknown, after: unknown, path: readonly string[]): G
   else if (before !== undefined && after === undefined) yield { kind: 'removed', field, before }
   else if (canonical(before) !== canonical(after)) yield { kind: 'changed', field, before, after }
 }
+
+/** Equal for those between which nothing would have to change. */
+export const digestOf = (doc: Doc): string =>
+  createHash('sha256')
+    .update(canonical(comparable(doc)))
+    .digest('hex')
 
 /** JSON with its keys in order. */
 const canonical = (value: unknown): string =>

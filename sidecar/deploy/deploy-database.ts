@@ -50,7 +50,8 @@ async function carryOut(job: DatabaseJob, plan: Plan, results: DdocResult[], onH
   const { exists, steps, obsolete } = plan
   const staged = await stagedOf(couch, plan, signal)
   const record = exists ? await readRecord(database, { signal }) : undefined
-  const isOurs = record?.ddocs.some((id) => steps.some(({ ddoc }) => ddoc._id === id))
+  const only = idsOf([...steps.map(({ ddoc }) => ddoc), ...obsolete])
+  const isOurs = record?.ddocs.some((id) => only.includes(id))
   if (staged.length === 0 && !isOurs) {
     await writePlan(plan, results, (step) => writePatiently(database, step, { signal }), signal)
     if (obsolete.length > 0 || steps.some(replacesIndex)) await removeIndexFiles(couch, database, signal)
@@ -60,7 +61,7 @@ async function carryOut(job: DatabaseJob, plan: Plan, results: DdocResult[], onH
   if (checkDisk) await refuseWithoutRoom(couch, database.name, idsOf(staged.map(({ ddoc }) => ddoc)), signal)
   await withHold(database, idsOf(changed), job, async (hold) => {
     onHold()
-    await bring({ ...job, plan: await planDeploy(job), hold, results }) // whoever held it before may have changed it
+    await bring({ ...job, plan: await planDeploy(job), hold, only, results }) // whoever held it before may have changed it
   })
 }
 

@@ -44,6 +44,7 @@ const words: Readonly<Record<DdocResult['kind'], string>> = {
   created: 'created',
   updated: 'updated',
   removed: 'removed',
+  left: 'left as it is: somebody else has changed it since',
   'would-create': 'would be created',
   'would-update': 'would be updated',
   'would-remove': 'would be removed',
@@ -62,6 +63,7 @@ function formatChanges(result: DdocResult): string[] {
   switch (result.kind) {
     case 'unchanged':
     case 'removed':
+    case 'left':
     case 'would-remove':
       return []
     case 'created':

@@ -9,10 +9,12 @@ export type DdocResult = {
   readonly kept?: readonly string[]
   /** Its index is built first, beside the one that answers. */
   readonly staged?: boolean
-} & (
-  | { readonly kind: 'unchanged' | 'removed' | 'would-remove' }
-  | { readonly kind: 'created' | 'updated' | 'would-create' | 'would-update'; readonly changes: readonly Change[] }
-)
+} &
+  /** `left`: by a rollback, since somebody else has changed it. */
+  (
+    | { readonly kind: 'unchanged' | 'removed' | 'would-remove' | 'left' }
+    | { readonly kind: 'created' | 'updated' | 'would-create' | 'would-update'; readonly changes: readonly Change[] }
+  )
 
 export interface DatabaseReport {
   readonly database: string

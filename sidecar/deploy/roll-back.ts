@@ -1,14 +1,16 @@
 import type { Couch } from '../couch/client.ts'
 import type { Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
 import { DeployError } from './errors.ts'
 import { explainFailure } from './explain-failure.ts'
 import { isEverybodys, refuseFailures } from './failures.ts'
-import { planDeploy, type Plan } from './plan.ts'
+import { findMissing } from './missing.ts'
+import { planDeploy, type Plan, type Wanted } from './plan.ts'
 import type { DatabaseReport, DdocResult } from './report.ts'
 import { bring } from './staging/bring.ts'
 import { withHold, type Hold } from './staging/hold.ts'
 import { surroundingsFrom, type Surroundings } from './staging/surroundings.ts'
-import { readRecord } from './staging/record.ts'
+import { isForeign, readRecord } from './staging/record.ts'
 
 export interface RollBackOptions extends Partial<Surroundings> {
   readonly couch: Couch
@@ -36,9 +38,12 @@ async function rollBackOne(couch: Couch, database: Database, surroundings: Surro
   const { signal } = surroundings
   const results: DdocResult[] = []
   try {
+    if ((await findMissing(couch, [database.name], signal)).length > 0) {
+      throw new DeployError('no_database', [`${couch.url} has no database ${database.name}`])
+    }
     if (!(await readRecord(database, { signal }))) return { database: database.name, result: 'complete', ddocs: [] }
     await withHold(database, [], surroundings, async (hold) => {
-      await bring({ ...surroundings, couch, hold, results, plan: await planBack(database, hold, signal) })
+      await bring({ ...surroundings, couch, hold, results, plan: await planBack(database, hold, results, signal) })
     })
     return { database: database.name, result: 'rolled-back', ddocs: results }
   } catch (thrown) {
@@ -48,12 +53,22 @@ async function rollBackOne(couch: Couch, database: Database, surroundings: Surro
   }
 }
 
-/** To what was there before the swap; nothing to do if that had not begun. */
-async function planBack(database: Database, { record }: Hold, signal: AbortSignal | undefined): Promise<Plan> {
-  const before = Object.entries(record.previous)
-  const ddocs = before.flatMap(([, doc]) => (doc ? [{ compiled: doc, removeMachines: true }] : []))
-  const plan = await planDeploy({ database, exists: true, ddocs, signal })
-  const made = before.flatMap(([id, doc]) => (doc ? [] : [id]))
-  const there = await Promise.all(made.map((id) => database.find(id, {}, { signal })))
-  return { ...plan, obsolete: there.filter((doc) => doc !== undefined) }
+/**
+ * To what was there before the swap; nothing to do if that had not begun. What somebody else has changed since stays.
+ */
+async function planBack(
+  database: Database,
+  { record }: Hold,
+  results: DdocResult[],
+  signal: AbortSignal | undefined,
+): Promise<Plan> {
+  const ddocs: Wanted[] = []
+  const obsolete: StoredDoc[] = []
+  for (const [id, before] of Object.entries(record.previous)) {
+    const there = await database.find(id, { attachments: true }, { signal })
+    if (there && isForeign(record, there)) results.push({ kind: 'left', id })
+    else if (before) ddocs.push({ compiled: before, removeMachines: true })
+    else if (there) obsolete.push(there)
+  }
+  return { ...(await planDeploy({ database, exists: true, ddocs, signal })), obsolete }
 }

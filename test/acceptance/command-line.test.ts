@@ -166,6 +166,10 @@ describe('exit 2', () => {
     [['deploy', '--ddocs', 'here'], '--ddocs and --database'],
     [['deploy', '--prune'], '--prune: expected --ddocs'],
     [['deploy', '--rollback', '--dry-run'], '--rollback: expected no other flag'],
+    [['deploy', '--rollback', '--remove-machines'], '--rollback: expected no other flag'],
+    [['deploy', '--rollback', '--target', 'es5'], '--rollback: expected no other flag'],
+    [['deploy', '--rollback', '--no-disk-check'], '--rollback: expected no other flag'],
+    [['deploy', '--rollback', '--database', ''], '--database: expected a name or a glob, got nothing'],
     [['status'], 'COUCHDB_URL: expected'],
   ])('wrong usage: %j', async (args, said) => {
     const { code, stdout, stderr } = await runCommand(args)

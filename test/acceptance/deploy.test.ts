@@ -85,6 +85,15 @@ test('--rollback where nothing is unfinished does nothing', async () => {
   expect(await db.get('_design/app')).toEqual(before)
 })
 
+test('--rollback of a database that is not there says so', async () => {
+  const name = uniqueName('none')
+  const { code, stderr } = await runCommand(['deploy', '--database', name, '--rollback'], settings())
+  expect({ code, stderr }).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`has no database ${name}`) as string,
+  })
+})
+
 test('start waits for somebody who is deploying the design document that it needs', async () => {
   needs('index lag')
   const name = uniqueName('control')

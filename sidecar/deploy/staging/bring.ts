@@ -5,12 +5,14 @@
  */
 import type { Couch } from '../../couch/client.ts'
 import type { Doc } from '../../couch/documents.ts'
+import { digestOf } from '../compare.ts'
 import { DeployError } from '../errors.ts'
 import { replacesIndex, type Plan, type Step } from '../plan.ts'
 import type { DdocResult } from '../report.ts'
 import { putCopy, removeCopies, removeIndexFiles } from './copies.ts'
 import { copyId, copyOf } from './copy.ts'
 import type { Hold } from './hold.ts'
+import type { DeployRecord } from './record.ts'
 import type { Surroundings } from './surroundings.ts'
 import { swap } from './swap.ts'
 import { warm } from './warm.ts'
@@ -19,6 +21,8 @@ export interface Bringing extends Surroundings {
   readonly couch: Couch
   readonly plan: Plan
   readonly hold: Hold
+  /** The design documents that it is about. Default: all of which the record knows. */
+  readonly only?: readonly string[]
   /** Has at any time what is done. */
   readonly results: DdocResult[]
 }
@@ -28,7 +32,8 @@ export async function bring(bringing: Bringing): Promise<void> {
   const { steps, obsolete } = plan
   const signatures = await stage(bringing)
   if (obsolete.length > 0 || steps.some(({ kind }) => kind !== 'keep')) {
-    await hold.note('swapping', { previous: { ...previousOf(plan), ...hold.record.previous } })
+    const { previous, known } = hold.record
+    await hold.note('swapping', { previous: { ...previousOf(plan), ...previous }, known: knownOf(plan, known) })
   }
   await swap({ ...bringing, signatures })
   await hold.note('cleaning')
@@ -62,10 +67,10 @@ async function stage(bringing: Bringing): Promise<ReadonlyMap<Step, string>> {
   }
 }
 
-async function cleanUp({ couch, plan: { database }, hold, signal }: Bringing): Promise<void> {
+async function cleanUp({ couch, plan: { database }, hold, only, signal }: Bringing): Promise<void> {
   await removeCopies(database, [], signal)
   await removeIndexFiles(couch, database, signal)
-  await hold.complete()
+  await hold.complete(only)
 }
 
 /** For a way back. Without revisions: they are written as new ones. */
@@ -75,6 +80,17 @@ function previousOf({ steps, obsolete }: Plan): Record<string, Doc | null> {
     return [[step.ddoc._id, step.kind === 'update' ? withoutRev(step.before) : null]]
   })
   return Object.fromEntries([...changed, ...obsolete.map((ddoc) => [ddoc._id, withoutRev(ddoc)] as const)])
+}
+
+/** So that a way back leaves alone what somebody else writes from now on. */
+function knownOf({ steps, obsolete }: Plan, known: DeployRecord['known']): DeployRecord['known'] {
+  const changed = steps.flatMap((step) => {
+    if (step.kind === 'keep') return []
+    return step.kind === 'update' ? [step.before, step.ddoc] : [step.ddoc]
+  })
+  const all: Record<string, readonly string[]> = { ...known }
+  for (const ddoc of [...changed, ...obsolete]) all[ddoc._id] = [...(all[ddoc._id] ?? []), digestOf(ddoc)]
+  return all
 }
 
 const withoutRev = ({ _rev, ...doc }: Doc): Doc => doc

@@ -1,13 +1,11 @@
 import type { Couch } from '../../couch/client.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
-import { compareDdocs } from '../compare.ts'
-import { OWN_PREFIX } from './copy.ts'
-import { RECORD_ID } from './record.ts'
+import { isCopy, OWN_PREFIX, sameIndex } from './copy.ts'
 
 export async function putCopy(database: Database, copy: Doc, signal?: AbortSignal): Promise<void> {
   const there = await database.find(copy._id, {}, { signal })
-  if (there && compareDdocs(there, copy).length === 0) return
+  if (there && sameIndex(there, copy)) return
   await database.put({ ...copy, ...(there && { _rev: there._rev }) }, { signal })
 }
 
@@ -18,7 +16,7 @@ export async function removeCopies(
   signal?: AbortSignal,
 ): Promise<boolean> {
   const own = await database.withPrefix(OWN_PREFIX, { signal })
-  const gone = own.filter(({ _id }) => _id !== RECORD_ID && !stay.includes(_id))
+  const gone = own.filter(({ _id }) => isCopy(_id) && !stay.includes(_id))
   for (const { _id, _rev } of gone) await database.remove(_id, _rev, { signal })
   return gone.length > 0
 }

@@ -11,19 +11,33 @@ import { isCouchError } from '../../couch/errors.ts'
 import { createWriter } from '../../couch/writer.ts'
 import { DeployError } from '../errors.ts'
 import { beat } from './beat.ts'
+import { busyWith, taken } from './busy.ts'
 import { isAlive } from './is-alive.ts'
 import type { Surroundings } from './surroundings.ts'
-import { readRecord, recordDoc, RECORD_ID, type DeployRecord, type Holder, type StagedStep } from './record.ts'
+import {
+  readRecord,
+  recordDoc,
+  RECORD_ID,
+  removeRecord,
+  restOf,
+  type DeployRecord,
+  type Holder,
+  type StagedStep,
+} from './record.ts'
 
 export interface Hold {
   readonly record: DeployRecord
   /** Writes down what comes next, before it is done. Throws `DeployError` `busy` where another has taken the place. */
   note(
     step: StagedStep,
-    change?: { readonly ddoc?: string; readonly previous?: DeployRecord['previous'] },
+    change?: { readonly ddoc?: string } & Partial<Pick<DeployRecord, 'previous' | 'known'>>,
   ): Promise<void>
-  /** The run is complete: there is nothing to go on with. */
-  complete(): Promise<void>
+  /**
+   * The run is complete: there is nothing to go on with.
+   *
+   * @param only of these design documents; what was there before others had begun to change stays in the record
+   */
+  complete(only?: readonly string[]): Promise<void>
 }
 
 /** Does `work` as the only one. A run that breaks off leaves the record to the next. Throws `busy`. */
@@ -39,7 +53,7 @@ export async function withHold<T>(
   const there = await findAbandoned(database, surroundings)
   let record: DeployRecord = there
     ? { ...there.record, ddocs: [...new Set([...there.record.ddocs, ...ddocs])] }
-    : { ddocs, log: [], previous: {} }
+    : { ddocs, log: [], previous: {}, known: {} }
   let rev = there?.rev
 
   async function write(next: DeployRecord, until: AbortSignal): Promise<void> {
@@ -53,9 +67,9 @@ export async function withHold<T>(
     rev = written.rev
     record = next
   }
-  const note: Hold['note'] = async (step, { ddoc, previous = record.previous } = {}) => {
+  const note: Hold['note'] = async (step, { ddoc, ...change } = {}) => {
     const log = [...record.log, { step, ...(ddoc !== undefined && { ddoc }), at: now() }]
-    await write({ ...record, holder, log, previous }, signal)
+    await write({ ...record, ...change, holder, log }, signal)
   }
 
   await note('began')
@@ -67,8 +81,10 @@ export async function withHold<T>(
         return record
       },
       note,
-      async complete() {
-        await database.remove(RECORD_ID, rev!, { signal })
+      async complete(only) {
+        const rest = only && restOf(record, only)
+        if (rest) await write(rest, signal)
+        else await removeRecord(database, rev!, signal)
         completed = true
       },
     })
@@ -112,18 +128,3 @@ async function findAbandoned(database: Database, surroundings: Surroundings) {
   }
   return { rev, record }
 }
-
-async function taken(database: Database): Promise<DeployError> {
-  try {
-    const winner = await readRecord(database)
-    if (winner?.holder) return busyWith(database, winner.holder)
-  } catch (thrown) {
-    if (!isCouchError(thrown)) throw thrown
-  }
-  return new DeployError('busy', [`${database.name}: another deploy has been at work meanwhile; run it again`])
-}
-
-const busyWith = ({ name }: Database, holder: Holder) =>
-  new DeployError('busy', [
-    `${name}: ${holder.name} has been deploying here since ${holder.since} and gives signs of life; run it again when that is done, or with --take-over`,
-  ])

@@ -1,5 +1,6 @@
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
+import { digestOf } from '../compare.ts'
 import { OWN_PREFIX } from './copy.ts'
 
 export type StagedStep = 'began' | 'staging' | 'warmed' | 'swapping' | 'cleaning'
@@ -25,7 +26,13 @@ export interface DeployRecord {
   readonly log: readonly { readonly step: StagedStep; readonly ddoc?: string; readonly at: string }[]
   /** As they were before the swap, from which on they are here; null for what was not there. */
   readonly previous: Readonly<Record<string, Doc | null>>
+  /** Of each of these, digests of what was found and what was to be written: what has another is somebody else's. */
+  readonly known: Readonly<Record<string, readonly string[]>>
 }
+
+/** Whether somebody else has changed a design document since. */
+export const isForeign = ({ known }: DeployRecord, there: Doc): boolean =>
+  known[there._id]?.includes(digestOf(there)) === false
 
 export interface StoredRecord extends DeployRecord {
   readonly rev: string
@@ -49,14 +56,36 @@ export function recordDoc({ previous, ...record }: DeployRecord, rev: string | u
   return { _id: RECORD_ID, ...(rev !== undefined && { _rev: rev }), autoupdate: false, ...record, _attachments }
 }
 
+/** What others than these design documents still need of it: nothing, unless they had begun to change. */
+export function restOf(
+  { holder: _holder, ...record }: DeployRecord,
+  done: readonly string[],
+): DeployRecord | undefined {
+  const previous = Object.fromEntries(Object.entries(record.previous).filter(([id]) => !done.includes(id)))
+  const ddocs = Object.keys(previous)
+  return ddocs.length > 0 ? { ...record, ddocs, previous } : undefined
+}
+
+/** With what is in conflict with it, which would be seen in its place: replication brings design documents, too. */
+export async function removeRecord(database: Database, rev: string, signal: AbortSignal): Promise<void> {
+  const leaves = await database.leaves(RECORD_ID, { signal })
+  await database.remove(RECORD_ID, rev, { signal }) // the first: so it is still ours
+  for (const { _rev, _deleted } of leaves) {
+    if (_rev !== rev && !_deleted) await database.remove(RECORD_ID, _rev, { signal })
+  }
+}
+
 /** Whoever may write design documents may have written it: what cannot be is left out. */
-function recordFrom({ _rev, holder, ddocs, log, _attachments }: StoredDoc): StoredRecord {
+function recordFrom({ _rev, holder, ddocs, log, known, _attachments }: StoredDoc): StoredRecord {
   const attached = Object(_attachments) as Partial<Record<string, { readonly data: string }>>
   return {
     rev: _rev,
     ...(isObject(holder) && { holder: holder as unknown as Holder }),
     ddocs: Array.isArray(ddocs) ? (ddocs as string[]) : [],
     log: Array.isArray(log) ? (log as DeployRecord['log'] & unknown[]) : [],
+    known: Object.fromEntries(
+      Object.entries(Object(known) as Record<string, string[]>).filter(([, digests]) => Array.isArray(digests)),
+    ),
     previous: previousFrom(Buffer.from(String(attached[PREVIOUS]?.data), 'base64').toString()),
   }
 }

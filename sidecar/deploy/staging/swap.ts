@@ -37,7 +37,7 @@ export async function swap(swapping: Swapping): Promise<void> {
   }
   await writePlan(plan, results, write, signal)
   for (const [{ ddoc }, signature] of signatures) {
-    await verify(swapping, ddoc._id, signature)
+    await verify(swapping, ddoc._id, signature, () => ask(ddoc))
     await untilNobodyWaits(swapping, copyId('previous', ddoc._id))
   }
   for (const { ddoc } of signatures.keys()) await ask(ddoc)
@@ -46,12 +46,21 @@ export async function swap(swapping: Swapping): Promise<void> {
 const LOOKS = 50
 const LOOK_MS = 200
 
-/** A node of a cluster may need a moment to hear of the new design document. */
-async function verify({ couch, plan, clock, signal }: Swapping, id: string, signature: string): Promise<void> {
+/**
+ * A node of a cluster may need a moment to hear of the new design document. Much may have been written since the index
+ * was warmed, and nobody else need ask for it.
+ */
+async function verify(
+  { couch, plan, clock, signal }: Swapping,
+  id: string,
+  signature: string,
+  ask: () => Promise<void>,
+): Promise<void> {
   const { name } = plan.database
   for (let looks = 1; ; looks++) {
     const live = await readViewIndex(couch, name, id, { signal })
     if (live.signature === signature && isNearly(live)) return
+    if (live.signature === signature && !live.isRunning) await ask()
     if (looks === LOOKS) {
       throw new DeployError('not_verified', [
         `${name}/${id}: expected the index ${signature}, complete, got ${live.signature} with ${live.pending} changes missing`,

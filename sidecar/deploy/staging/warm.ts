@@ -92,8 +92,9 @@ async function untilNoTask(warming: Warming): Promise<void> {
   const { couch, database, ddoc, signal } = warming
   const pause = createPause(warming)
   for (;;) {
-    const tasks = await readIndexerTasks(couch, { signal }).catch((thrown: unknown) => {
-      if (isCouchError(thrown) && thrown.status !== undefined) return []
+    const read = () => readIndexerTasks(couch, { signal })
+    const tasks = await withPatience(warming, read).catch((thrown: unknown) => {
+      if (isCouchError(thrown) && thrown.retry !== 'soon') return []
       throw thrown
     })
     if (!tasks.some((task) => task.database === database && task.ddoc === copyId('staged', ddoc._id))) return

@@ -5,26 +5,13 @@ import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
 import { build } from '../../acceptance/build.ts'
 import { launch } from '../../acceptance/launch.ts'
 import { needs } from '../../support/couchdb.ts'
-import { silence, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { silence, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { ddocFolder } from '../folder.ts'
 import { askAllTheWhile, deployShop, openShop, shop, turns, type Shop } from './rig.ts'
+import { isDelete, isPut, notes, type Step } from './steps.ts'
 
 beforeAll(build, 120_000)
 
-type Step = (request: SeenRequest, before: readonly SeenRequest[]) => boolean
-
-const isPut =
-  (id: string): Step =>
-  ({ method, path }) =>
-    method === 'PUT' && decodeURIComponent(path).endsWith(`/_design/${id}`)
-const isDelete =
-  (id: string): Step =>
-  ({ method, path }) =>
-    method === 'DELETE' && decodeURIComponent(path).endsWith(`/_design/${id}`)
-const notes =
-  (step: string): Step =>
-  ({ path, body }) =>
-    path.endsWith('/_bulk_docs') && body.lastIndexOf(`"step":"${step}"`) > body.lastIndexOf('"step":') - 1
 const verifies: Step = ({ path }, before) =>
   path.endsWith('/_design/app/_info') && before.some((request) => isPut('app')(request, []))
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { freeDisk } from '../../../sidecar/couch/disk.ts'
 import { systemClock } from '../../../sidecar/core/clock.ts'
-import { createTestCouch, needs } from '../../support/couchdb.ts'
+import { createTestCouch, deleteDb, needs } from '../../support/couchdb.ts'
 import { skipFor } from '../../support/features.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { errorOf } from '../app.ts'
@@ -65,4 +65,19 @@ test('what answers after the swap has to be what was warmed', async () => {
   expect(await left()).not.toEqual([])
   await deployShop(couch, db.name, shop(2))
   expect(await left()).toEqual([])
+})
+
+test('a database that is deleted while its index is built is told so', async () => {
+  needs('index lag')
+  const { db } = await openShop()
+  const proxy = await startFaultyProxy()
+  proxy.next(
+    async (exchange) => {
+      await deleteDb(db.name)
+      await pass(exchange)
+    },
+    ({ query }) => query.get('update') === 'lazy',
+  )
+  const error = await errorOf(deployShop(createTestCouch({ url: proxy.url }), db.name, shop(2)))
+  expect(error).toMatchObject({ code: 'no_database', message: `${db.name} was deleted meanwhile` })
 })

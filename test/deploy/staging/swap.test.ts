@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
+import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
 import type { Progress } from '../../../sidecar/deploy/staging/surroundings.ts'
 import { readViewIndex } from '../../../sidecar/couch/view-index.ts'
 import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { ddocFolder } from '../folder.ts'
-import { askAllTheWhile, deployShop, openShop, shop, turns } from './rig.ts'
+import { askAllTheWhile, DOCS, deployShop, openShop, shop, turns } from './rig.ts'
 
 test('queries are answered by the old index until the new one is complete, and none waits for it', async () => {
   needs('index lag')
@@ -38,6 +39,37 @@ test('what is staged for a while does nothing but have an index', async () => {
   expect(Object.keys(copy).sort()).toEqual(['_id', 'autoupdate', 'language', 'options', 'views'])
   expect(copy).toMatchObject({ autoupdate: false, language: 'javascript', options: { local_seq: true } })
   expect((await couch.db(db.name).get('_design/app')).validate_doc_update).toBeDefined()
+})
+
+test('views that only change their places are staged too: they have another index', async () => {
+  needs('index lag')
+  const { couch, db } = await openShop()
+  const map = shop(1)['app/views/v/map.js']!
+  const reduced = { 'two/views/a/map.js': map, 'two/views/z/map.js': map, 'two/views/z/reduce.json': '"_count"' }
+  const files = { ...shop(1), ...reduced, 'two/views/a/reduce.json': '"_approx_count_distinct"' }
+  await deployShop(couch, db.name, files)
+  const { views, ...rest } = await db.get<StoredDoc & { views: { a: unknown; z: unknown } }>('_design/two')
+  await db.put({ ...rest, views: { z: views.z, a: views.a } })
+  const { signature } = await readViewIndex(couch, db.name, '_design/two')
+  expect((await deployShop(couch, db.name, files)).databases[0]!.ddocs.map(({ kind }) => kind)).not.toContain('updated')
+  await deployShop(couch, db.name, { ...files, 'two/rows.json': '1' })
+  const index = await readViewIndex(couch, db.name, '_design/two')
+  expect(index.signature).not.toBe(signature)
+  expect(index.seq).toBeGreaterThanOrEqual(DOCS)
+})
+
+test('much that is written in the moment of the swap is no fault, also where nobody asks', async () => {
+  needs('index lag')
+  const { db, left } = await openShop()
+  const proxy = await startFaultyProxy()
+  const isSwap = ({ method, path }: SeenRequest) => method === 'PUT' && path.endsWith('/_design/app')
+  proxy.next(async (exchange) => {
+    await db.bulk(Array.from({ length: 500 }, (_, n) => JSON.stringify({ _id: `late-${n}`, n })))
+    await pass(exchange)
+  }, isSwap)
+  const files = { ...shop(2), 'app/autoupdate.json': 'false' }
+  await deployShop(createTestCouch({ url: proxy.url }), db.name, files)
+  expect(await left()).toEqual([])
 })
 
 test('the design documents of one database change together, when all their indexes are there', async () => {
@@ -106,16 +138,18 @@ test('a dry run says whose index would be built first, and writes nothing', asyn
   expect(await db.get('_design/app')).toMatchObject({ rows: 1 })
 })
 
-test('a server that is away for a while is waited for, also in the middle of a building', async () => {
+test.each([
+  ['a building', ({ query }: SeenRequest) => query.get('update') === 'lazy'],
+  ['a look at the slower copies', ({ path }: SeenRequest) => path.endsWith('/_active_tasks')],
+])('a server that is away for a while is waited for, also in the middle of %s', async (_, isIt) => {
   needs('index lag')
   const opened = await openShop()
   const proxy = await startFaultyProxy()
   const seen: Progress[] = []
-  const isBuild = ({ query }: { query: URLSearchParams }) => query.get('update') === 'lazy'
   proxy.next(async () => {
     await proxy.down()
     setTimeout(() => void proxy.up(), 500)
-  }, isBuild)
+  }, isIt)
   const couch = createTestCouch({ url: proxy.url })
   await deployShop(couch, opened.db.name, shop(2), {
     onProgress: (progress) => seen.push(progress),
