@@ -19,6 +19,8 @@ export interface Berth {
   reading: Reading | undefined
   /** Looks one after the other that have not found it. */
   missing: number
+  /** It is gone, or another worker's: forgotten when its visit is over. */
+  isLeft: boolean
   /** While it is visited. */
   visit: OpenVisit | undefined
 }
@@ -27,12 +29,20 @@ export interface OpenVisit {
   readonly bell: Bell
   /** Ends it: what runs has the grace period. */
   leave(reason: Error): void
-  /** Whether another one is to follow. */
-  again: boolean
 }
 
 export const createBerth = (name: string): Berth => ({
-  ...{ name, table: undefined, places: undefined, place: undefined, changes: undefined, reading: undefined, missing: 0, visit: undefined },
+  ...{
+    name,
+    table: undefined,
+    places: undefined,
+    place: undefined,
+    changes: undefined,
+    reading: undefined,
+    missing: 0,
+    isLeft: false,
+    visit: undefined,
+  },
 })
 
 /** It is, or may be, another database of the same name. */

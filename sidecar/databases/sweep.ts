@@ -1,17 +1,20 @@
 import type { Logger } from 'pino'
 import type { Couch } from '../couch/client.ts'
 import { listDatabases, readDatabases } from '../couch/survey.ts'
-import { createBerth, isNews, type Berth } from './berth.ts'
+import { isNews, type Berth } from './berth.ts'
 
 export interface SweepOptions {
   readonly couch: Couch
-  readonly berths: Map<string, Berth>
+  readonly berths: ReadonlyMap<string, Berth>
+  /** Makes it where there is none. */
+  readonly berthOf: (name: string) => Berth
   readonly isOurs: (name: string) => boolean
   /** It is further than it was left, or was never visited. */
-  readonly find: (name: string) => void
+  readonly find: (berth: Berth) => void
   /** It is another one of the same name. */
   readonly renew: (name: string) => void
-  readonly forget: (name: string) => void
+  /** It is gone, or not ours any more. */
+  readonly leave: (berth: Berth) => void
   readonly log: Logger
 }
 
@@ -19,7 +22,7 @@ export interface SweepOptions {
 const MISSING_LOOKS = 2
 
 /** Looks at all databases that are ours, for whatever no event has told. Throws `CouchError`. */
-export function createSweep({ couch, berths, isOurs, find, renew, forget, log }: SweepOptions) {
+export function createSweep({ couch, berths, berthOf, isOurs, find, renew, leave, log }: SweepOptions) {
   return async (signal: AbortSignal): Promise<void> => {
     const all = new Set(await listDatabases(couch, signal))
     const ours = [...all].filter(isOurs)
@@ -27,16 +30,15 @@ export function createSweep({ couch, berths, isOurs, find, renew, forget, log }:
     for (const [name, berth] of berths) {
       berth.missing = all.has(name) ? 0 : berth.missing + 1
       if (berth.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
-      if (berth.missing === MISSING_LOOKS || (all.has(name) && !isKept.has(name))) forget(name)
+      if (berth.missing === MISSING_LOOKS || (all.has(name) && !isKept.has(name))) leave(berth)
     }
     for await (const readings of readDatabases(couch, ours, signal)) {
       for (const [name, reading] of readings) {
-        const berth = berths.get(name) ?? createBerth(name)
-        berths.set(name, berth)
+        const berth = berthOf(name)
         const before = berth.reading
         if (before && before.life !== reading.life) renew(name)
         berth.reading = reading
-        if (berth.visit ? before?.changes !== reading.changes : isNews(berth, reading)) find(name)
+        if (berth.visit ? before?.changes !== reading.changes : isNews(berth, reading)) find(berth)
       }
     }
   }

@@ -1,8 +1,8 @@
 import type { Slots } from '../core/slots.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
-import { Bell } from '../feed/bell.ts'
+import type { Bell } from '../feed/bell.ts'
 import { pagesOf } from '../feed/change.ts'
-import { createPlaceStore, type KeptPlace, type PlaceStore } from '../feed/place-store.ts'
+import { createPlaceStore, type PlaceStore } from '../feed/place-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
 import type { Part } from '../workers/sharing.ts'
@@ -123,7 +123,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 
 /** A restart finds it as it was left: there is nothing to do before its time. */
 const isWhereItWas = ({ place, reading }: Berth): boolean =>
-  reading !== undefined && place?.life === reading.life && changesAt((place as KeptPlace).seq) === reading.changes
+  reading !== undefined && place?.life === reading.life && changesAt(place.seq) === reading.changes
 
 function atRest(berth: Berth, nextAt: number | undefined): Visited {
   berth.changes = berth.reading!.changes

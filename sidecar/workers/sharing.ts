@@ -45,6 +45,8 @@ export interface Sharing {
   whole(database: string): Part
   /** Resolves when it is known who is there: before that everybody takes everything. */
   readonly known: Promise<void>
+  /** Calls when the parts may have changed, until the signal. */
+  onChange(this: void, listener: () => void, signal: AbortSignal): void
 }
 
 export function createSharing({ registry, role, self, serves, signal }: SharingOptions): Sharing {
@@ -103,6 +105,7 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
 
   return {
     known,
+    onChange,
     of: (database) => ({
       hasEquals: () => ofAll !== undefined,
       isOursAnywhere: (docId) => (others.length === 0 ? true : ofAll && ofAll(docId) === self),

@@ -10,7 +10,7 @@ import type { Engine } from '../../sidecar/docstate/engine.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { createTallies } from '../../sidecar/tallies.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
-import { everything } from '../../sidecar/workers/sharing.ts'
+import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 
 interface RigOptions extends Partial<Omit<ServeOptions, 'tables'>> {
@@ -38,6 +38,11 @@ export function createPrefix(): string {
   return prefix
 }
 
+/** Of the only worker. */
+const undivided: Sharing = {
+  ...{ of: () => everything, whole: () => everything, known: Promise.resolve(), onChange: () => undefined },
+}
+
 /** Serves a control database and those of a glob, until the end of the test. */
 export function startFleet(
   prefix: string,
@@ -60,7 +65,7 @@ export function startFleet(
     ...{ couch: seen, engines, controlDb, worker: 'one', clock, random, log, reads: 32, areTold: () => true },
     mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
     workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
-    sharing: { of: () => everything, whole: () => everything, known: Promise.resolve() },
+    sharing: undivided,
     countsOf: tallies.of,
     leaseMs: 2000,
     ...own,

@@ -39,7 +39,16 @@ export function engineSaying(counts: Counts, health: Partial<EngineHealth>, lag:
   return {
     counts,
     health: () => ({
-      ...{ database: 'any', following: true, inFlight: 0, taken: 0, rewinds: 0, inVain: 0, conflicts: 0, trouble: undefined },
+      ...{
+        database: 'any',
+        following: true,
+        inFlight: 0,
+        taken: 0,
+        rewinds: 0,
+        inVain: 0,
+        conflicts: 0,
+        trouble: undefined,
+      },
       ...health,
     }),
     rest: () => undefined,

@@ -3,7 +3,7 @@ import type { EngineHealth, EngineLag } from '../../docstate/engine.ts'
 import { counter, defineGroup, gauge } from '../metric.ts'
 
 export const DATABASE = 'the name or glob in the settings by which it is followed'
-const ENGINES = 'serve-databases.ts'
+const ENGINES = 'databases/serve.ts'
 const WATCH = 'docstate/finding/watch.ts'
 const LAG = 'feed/lag.ts'
 const RESOLVE = 'docstate/conflicts/resolve.ts'
@@ -20,7 +20,11 @@ export const ofDatabases = defineGroup({
   title: 'Databases',
   labels: { database: DATABASE },
   metrics: {
-    databases: gauge('databases', 'Databases that are there and are to be followed.', ENGINES),
+    databases: gauge(
+      'databases',
+      'Databases that are followed, or are being visited: those that were named and are there, and of a glob some.',
+      ENGINES,
+    ),
     databases_following: gauge('databases', 'Databases whose feed is being read.', WATCH),
     feed_changes_total: counter('changes', 'Changes read from feeds; one that comes again counts again.', WATCH),
     feed_pending_changes: gauge(

@@ -1,0 +1,182 @@
+import type { Logger } from 'pino'
+import { Queue } from '../core/queue.ts'
+import { Slots } from '../core/slots.ts'
+import { CouchError } from '../couch/errors.ts'
+import { Strikes } from '../couch/strikes.ts'
+import type { Counts } from '../docstate/counts.ts'
+import type { Engine } from '../docstate/engine.ts'
+import { Bell } from '../feed/bell.ts'
+import type { Part } from '../workers/sharing.ts'
+import { forgetPlace, type Berth } from './berth.ts'
+import { visit, type VisitOptions } from './visit.ts'
+
+type OfOne = 'name' | 'kind' | 'part' | 'slots' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts'
+
+export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
+  readonly berths: ReadonlyMap<string, Berth>
+  readonly partOf: (database: string) => Part
+  readonly countsOf: (database: string) => Counts
+  /** How many databases are read at once. */
+  readonly reads: number
+  /** Of the databases that are visited now. */
+  readonly engines: Map<string, Engine>
+  /** A visit has ended; `again`: another one is wanted. */
+  readonly onEnd: (berth: Berth, again: boolean) => void
+  readonly log: Logger
+}
+
+/** An open visit costs some 40 KB. So many are open only where they wait for handlers. */
+const MOST_OPEN = 1000
+/** After one that could not begin, or not go on. */
+const AGAIN_MS = 5000
+/** Of so many that begin, one is of a database of which nobody has told. */
+const ONE_IN = 4
+
+/** The visits that are made: databases wait for theirs in two queues, each once, and so many are read at once. */
+export class Visits {
+  readonly counts = { visits: 0, reads: 0 }
+  readonly #options: VisitsOptions
+  readonly #told = new Queue()
+  readonly #found = new Queue()
+  readonly #slots: Slots
+  readonly #strikes: Strikes
+  readonly #underWay = new Set<Promise<void>>()
+  /** Those that have not yet read anything. */
+  #beginning = 0
+  #begun = 0
+  #waiting = new AbortController()
+  #signal = AbortSignal.abort()
+  #mistake: { readonly thrown: unknown } | undefined
+
+  constructor(options: VisitsOptions) {
+    this.#options = options
+    this.#slots = new Slots(() => options.reads)
+    this.#strikes = new Strikes(options.clock)
+  }
+
+  get open(): number {
+    return this.#underWay.size
+  }
+  get waiting(): number {
+    return this.#told.size + this.#found.size
+  }
+
+  /** Somebody has told of a change there. */
+  tell(berth: Berth): void {
+    this.#want(berth, this.#told)
+  }
+
+  /** It may have changed. */
+  find(berth: Berth): void {
+    this.#want(berth, this.#found)
+  }
+
+  /** No visit any more: the one that is open ends. */
+  remove({ name, visit }: Berth): void {
+    this.#told.remove(name)
+    this.#found.remove(name)
+    visit?.leave(new Error(`${name} is not visited any more`))
+  }
+
+  /** Until the signal aborts, and all that was open has ended. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, reads } = this.#options
+    this.#signal = signal
+    while (!signal.aborted && !this.#mistake) {
+      this.#waiting = new AbortController()
+      this.#found.ripen(clock.ticks())
+      while (this.open < MOST_OPEN && this.#beginning < reads * 2 && this.#strikes.restsUntil === undefined) {
+        const name = this.#next()
+        if (name === undefined) break
+        this.#begin(name)
+      }
+      const at = Math.min(this.#found.nextAt() ?? Infinity, this.#strikes.restsUntil ?? Infinity)
+      const pauseMs = Math.max(1, Math.min(60_000, at - clock.ticks()))
+      await clock.sleep(pauseMs, AbortSignal.any([signal, this.#waiting.signal])).catch(() => undefined)
+    }
+    await Promise.all(this.#underWay)
+    if (this.#mistake) throw this.#mistake.thrown
+  }
+
+  #want({ name, visit }: Berth, queue: Queue): void {
+    if (visit) return visit.bell.ring()
+    queue.add(name)
+    this.#waiting.abort()
+  }
+
+  /** Those of whom somebody has told go first, but never alone. */
+  #next(): string | undefined {
+    const [first, second] = this.#begun++ % ONE_IN === 0 ? [this.#found, this.#told] : [this.#told, this.#found]
+    return first.take() ?? second.take()
+  }
+
+  #begin(name: string): void {
+    const berth = this.#options.berths.get(name)
+    if (!berth || berth.visit) return
+    const leaving = new AbortController()
+    const bell = new Bell()
+    berth.visit = { bell, leave: (reason) => leaving.abort(reason) }
+    const going = this.#go(berth, bell, AbortSignal.any([this.#signal, leaving.signal]))
+      .catch((thrown: unknown) => void (this.#mistake ??= { thrown }))
+      .finally(() => {
+        this.#underWay.delete(going)
+        this.#waiting.abort()
+      })
+    this.#underWay.add(going)
+  }
+
+  async #go(berth: Berth, bell: Bell, signal: AbortSignal): Promise<void> {
+    const { engines, partOf, countsOf, log, onEnd } = this.#options
+    const { name } = berth
+    const child = log.child({ db: name })
+    const begun = this.#beginOne()
+    const onRead = () => {
+      this.counts.reads += 1
+      begun()
+    }
+    const ofOne = {
+      ...{ name, kind: 'docstate' as const, part: partOf(name), counts: countsOf(name), log: child },
+      ...{ slots: this.#slots, isCrowded: () => this.waiting > 0, onRead },
+      onEngine: (engine: Engine) => void engines.set(name, engine),
+    }
+    try {
+      const visited = await visit(berth, { ...this.#options, ...ofOne }, bell, signal)
+      this.counts.visits += 1
+      this.#strikes.succeeded()
+      if (visited.kind === 'missing') forgetPlace(berth)
+      else if (visited.kind === 'broken') this.#comeAgain(name, AGAIN_MS)
+      else if (visited.nextAt !== undefined) this.#comeAgain(name, visited.nextAt - this.#options.clock.now())
+    } catch (thrown) {
+      if (!signal.aborted && !(thrown instanceof CouchError)) throw thrown
+      if (!signal.aborted) this.#failed(name, thrown as CouchError, child)
+    } finally {
+      begun()
+      engines.delete(name)
+      berth.visit = undefined
+      if (!this.#signal.aborted) onEnd(berth, bell.isRinging || signal.aborted)
+    }
+  }
+
+  /** Counts it until the answer is called. */
+  #beginOne(): () => void {
+    this.#beginning += 1
+    let isBeginning = true
+    return () => {
+      if (!isBeginning) return
+      isBeginning = false
+      this.#beginning -= 1
+      this.#waiting.abort()
+    }
+  }
+
+  #failed(name: string, failure: CouchError, log: Logger): void {
+    this.#strikes.failed(failure)
+    log.debug({ code: failure.code, reason: failure.message }, 'the database could not be visited')
+    this.#comeAgain(name, AGAIN_MS)
+  }
+
+  #comeAgain(name: string, inMs: number): void {
+    const { clock, random } = this.#options
+    this.#found.addAt(name, clock.ticks() + inMs * (inMs === AGAIN_MS ? 1 + random() : 1))
+  }
+}

@@ -1,0 +1,100 @@
+/** Several workers that visit the databases of one glob. */
+import { expect, onTestFinished, test } from 'vitest'
+import { createSharing } from '../../sidecar/workers/sharing.ts'
+import { startRegistry } from '../workers/registries.ts'
+import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { createPrefix, make, order, startFleet, stateOf, type Rig } from './rig.ts'
+
+const SOON = [300, 300] as const
+
+/** A fleet that knows the others by their membership; it leaves as one that is killed would, once its timeout is over. */
+async function startMember(prefix: string, members: Awaited<ReturnType<typeof freshDb>>, worker: string, options = {}) {
+  const registry = startRegistry(members)
+  const leaving = new AbortController()
+  onTestFinished(() => leaving.abort())
+  registry.register('sidecar', worker, { timeoutMs: 1000 }, leaving.signal)
+  const sharing = createSharing({ registry, role: 'sidecar', self: worker, serves: () => true, signal: leaving.signal })
+  await sharing.known
+  const proxy = await startFaultyProxy()
+  const rig = startFleet(prefix, { ...{ worker, sharing, by: proxy.url, lookAgainMs: SOON }, ...options })
+  const isAsked = (name: string) => proxy.requests.some(({ path }) => path.startsWith(`/${name}/_changes`))
+  return { ...rig, registry, isAsked, leave: () => leaving.abort() }
+}
+
+const unsafely: NonNullable<Parameters<typeof startFleet>[1]>['register'] = (control, handled) =>
+  control.unsafe(
+    'order',
+    'paid',
+    async (doc) => {
+      handled.push(doc._id)
+      return { ...doc, state: 'invoiced' }
+    },
+    { onLost: 'retry' },
+  )
+
+const allAtRest = (rigs: readonly Rig[], databases: number) =>
+  eventually(
+    () => {
+      const counts = rigs.map((rig) => rig.fleet())
+      expect(counts.reduce((sum, { databases }) => sum + databases, 0)).toBe(databases)
+      for (const count of counts) expect(count).toMatchObject({ open: 0, waiting: 0 })
+    },
+    { within: 20_000 },
+  )
+
+test('two workers divide the databases; when one leaves the other goes on from its places', async () => {
+  const prefix = createPrefix()
+  const members = await freshDb('members')
+  const names = Array.from({ length: 12 }, (_, i) => `${prefix}-db-${i}`)
+  const databases = await make({ couch: createTestCouch() }, ...names)
+  for (const database of databases) await database.put(order('first'))
+  const one = await startMember(prefix, members, 'one')
+  const two = await startMember(prefix, members, 'two')
+  await allAtRest([one, two], 12)
+  for (const database of databases) expect(await stateOf(database, 'first')).toBe('invoiced')
+  const [ones, twos] = [one.fleet().databases, two.fleet().databases]
+  expect(Math.min(ones, twos)).toBeGreaterThan(0)
+
+  const handledBefore = two.handled.length
+  one.leave()
+  await one.stop()
+  for (const database of databases) await database.put(order('second'))
+  await eventually(() => expect(two.handled.filter((id) => id === 'second')).toHaveLength(12), { within: 20_000 })
+  expect(two.handled.slice(handledBefore).filter((id) => id === 'first')).toEqual([])
+  await allAtRest([two], 12)
+}, 60_000)
+
+test('three workers that all think everything is theirs run unsafe handlers once', async () => {
+  const prefix = createPrefix()
+  const rigs = ['one', 'two', 'three'].map((worker) =>
+    startFleet(prefix, { worker, register: unsafely, lookAgainMs: SOON }),
+  )
+  const databases = await make(rigs[0]!, ...Array.from({ length: 8 }, (_, i) => `${prefix}-db-${i}`))
+  for (let i = 0; i < 10; i++) {
+    for (const database of databases) await database.put(order(`order-${i}-${database.name}`))
+    for (const rig of rigs) for (const { name } of databases) rig.tell(name)
+  }
+  await eventually(() => expect(rigs.flatMap(({ handled }) => handled)).toHaveLength(80), { within: 20_000 })
+  for (const rig of rigs) await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  const all = rigs.flatMap(({ handled }) => handled)
+  expect(new Set(all).size).toBe(80)
+  expect(all).toHaveLength(80)
+}, 60_000)
+
+test('CouchDB killed in the middle: everything is handled, once, when it is back', async () => {
+  needs('private server')
+  const server = await startPrivateCouch()
+  onTestFinished(() => server.stop())
+  const prefix = createPrefix()
+  const rig = startFleet(prefix, { url: server.url, register: unsafely, lookAgainMs: SOON })
+  const databases = await make(rig, ...Array.from({ length: 20 }, (_, i) => `${prefix}-db-${i}`))
+  for (let i = 0; i < 5; i++) for (const database of databases) await database.put(order(`${database.name}-${i}`))
+  await eventually(() => expect(rig.handled.length).toBeGreaterThan(5))
+  await server.restart()
+  await eventually(() => expect(rig.handled).toHaveLength(100), { within: 40_000 })
+  expect(new Set(rig.handled).size).toBe(100)
+  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }), { within: 20_000 })
+  for (const database of databases) expect(await stateOf(database, `${database.name}-4`)).toBe('invoiced')
+}, 90_000)
