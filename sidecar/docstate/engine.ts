@@ -78,6 +78,7 @@ export interface Visit {
 
 export interface EngineHealth {
   readonly database: string
+  /** Its feed is being read; of a database that is visited: it can be. */
   readonly following: boolean
   /** Documents between claim and save. */
   readonly inFlight: number
@@ -253,7 +254,7 @@ export function createEngine(options: EngineOptions): Engine {
     },
     health: () => ({
       database: database.name,
-      following: watch.following,
+      following: visit ? watch.trouble === undefined : watch.following,
       inFlight: dispatch.flights.size,
       taken: dispatch.flights.started,
       rewinds: counts.feed.rewound,
