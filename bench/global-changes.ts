@@ -169,7 +169,7 @@ async function readers(couch: Couch, feed: Feed, names: readonly string[]): Prom
 }
 
 /** Resident memory and processor time of a process, by /proc. */
-async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds: number }> {
+export async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds: number }> {
   const [status, stat] = [await readFile(`/proc/${pid}/status`, 'utf8'), await readFile(`/proc/${pid}/stat`, 'utf8')]
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const ticks = Number(fields[11]) + Number(fields[12]) // utime, stime: hundredths of a second

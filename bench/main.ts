@@ -10,6 +10,7 @@ import { runLimit, runLoop } from './baselines.ts'
 import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { measureDeploy } from './deploy.ts'
 import { runEngine } from './engine.ts'
+import { measureFleet } from './fleet.ts'
 import { measureGlobalChanges } from './global-changes.ts'
 import { median } from './figures.ts'
 import { measureIndexes } from './indexes.ts'
@@ -42,6 +43,7 @@ try {
     deploy: () => measureDeploy(couch, 5 * COUNT),
     updates: () => measureGlobalChanges(couch, url, server?.pid),
     indexes: () => measureIndexes(couch, url),
+    fleet: () => measureFleet(couch, url),
   }
   const wanted = process.env.BENCH_PARTS?.split(',') ?? Object.keys(parts)
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))

@@ -15,8 +15,8 @@ export interface Product {
   readonly stop: () => Promise<void>
 }
 
-/** The whole product as a process, with a handler that takes its time. */
-export async function startProduct(url: string, name: string, delayMs: number): Promise<Product> {
+/** The whole product as a process, with a handler that takes its time. It looks after the database of this name, or others. */
+export async function startProduct(url: string, name: string, delayMs: number, databases = name): Promise<Product> {
   const port = await freePort()
   const folder = await mkdtemp(join(tmpdir(), 'sidecar-bench-'))
   const handlers = join(folder, 'handlers.mjs')
@@ -24,13 +24,13 @@ export async function startProduct(url: string, name: string, delayMs: number): 
   await writeFile(
     handlers,
     `export default { machines: {}, register(control) {
-      control.unsafe('order', 'paid', async (doc) => { ${wait}; return { ...doc, state: 'invoiced' } })
+      control.unsafe('order', 'paid', async (doc) => { ${wait}; return { ...doc, state: 'invoiced', handled_at: Date.now() } })
     } }`,
   )
   const env = {
     ...process.env,
     ...{ COUCHDB_URL: url, SMTP_URL: 'smtp://127.0.0.1:1', SIDECAR_PORT: `${port}`, SIDECAR_LOG_LEVEL: 'warn' },
-    ...{ SIDECAR_CONTROL_DB: `${name}-control`, SIDECAR_DATABASES: name, SIDECAR_HANDLERS: handlers },
+    ...{ SIDECAR_CONTROL_DB: `${name}-control`, SIDECAR_DATABASES: databases, SIDECAR_HANDLERS: handlers },
     ...{ SIDECAR_GLOBAL_CHANGES_DB: `${name}-events` },
   }
   const child = fork(main, ['start'], { env, silent: true, execArgv: [] })
