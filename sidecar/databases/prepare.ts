@@ -65,5 +65,5 @@ export function matching(
     for (const fault of faults) log.error(`${name}: not started: ${fault}`)
     return faults.length === 0
   })
-  return { ...table, registrations }
+  return registrations.length < table.registrations.length ? { ...table, registrations } : table // one for thousands
 }

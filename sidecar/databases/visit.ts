@@ -34,8 +34,6 @@ export type Visited =
 
 /** A visit goes on for so long after there was nothing left to do: what comes then costs one request. */
 const [LINGER_MS, CROWDED_MS] = [1000, 50]
-/** What is due so soon is waited for. */
-const SOON_MS = 5000
 
 /**
  * One visit of a database: its changes since the last one, and whatever they or their time ask for, until nothing is left
@@ -75,6 +73,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     visit: {
       places,
       listFirst,
+      nextAt: listFirst ? undefined : rest?.nextAt,
       read: (from, signal) => readWhenTold({ ...options, readPage, life, from, bell }, signal),
     },
   })
@@ -115,8 +114,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
         bell.ring() // what was written meanwhile: then its events cost one request, and no place
         continue
       }
-      const { nextAt } = rest
-      if (nextAt === undefined || nextAt > clock.now() + SOON_MS) return { kind: 'rest', nextAt }
+      return { kind: 'rest', nextAt: rest.nextAt }
     }
   }
 }

@@ -2,6 +2,7 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { compareDdocs, type Change } from './compare.ts'
 import { finishDdoc, type Finished } from './keep-machines.ts'
+import { keepOrder } from './keep-order.ts'
 import { findObsolete } from './obsolete.ts'
 import { sameIndex, viewNames } from './staging/copy.ts'
 
@@ -57,8 +58,8 @@ export async function planStep(database: Database, wanted: Wanted, options?: Cal
 
 function stepTo({ compiled, removeMachines }: Wanted, before: StoredDoc | undefined): Step {
   const finished = finishDdoc(compiled, before, removeMachines)
-  const step = { compiled, removeMachines, ...finished }
-  const changes = compareDdocs(before, finished.ddoc)
+  const step = { compiled, removeMachines, ...finished, ddoc: keepOrder(finished.ddoc, before) }
+  const changes = compareDdocs(before, step.ddoc)
   if (!before) return { ...step, kind: 'create', changes }
   return changes.length === 0 ? { ...step, kind: 'keep' } : { ...step, kind: 'update', before, changes }
 }

@@ -74,6 +74,8 @@ export interface Visit {
   readonly places: PlaceStore
   /** Whether there may be documents before the place that wait: then it begins with the list. */
   readonly listFirst: boolean
+  /** Otherwise: when the next of them is due, milliseconds since the epoch. */
+  readonly nextAt: number | undefined
 }
 
 export interface EngineHealth {
@@ -120,6 +122,8 @@ export interface Engine {
 
 /** How long what is left of the grace period's end may take: telling handlers to stop and writing that down. */
 const LAST_WORDS_MS = 2000
+/** What is due so soon is waited for. */
+const SOON_MS = 5000
 
 export function createEngine(options: EngineOptions): Engine {
   const { database, table, mailer, workers, events, worker, clock, random, log } = options
@@ -158,6 +162,7 @@ export function createEngine(options: EngineOptions): Engine {
   )
   const assess = createAssess(table)
   const due = new DueQueue(clock, sweepMs * 2)
+  if (visit?.nextAt !== undefined) due.later(visit.nextAt)
   const dispatch = new Dispatch({
     ...{ assess, laneOf, due, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
@@ -214,8 +219,10 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   function rest(): Rest | undefined {
-    const isAtWork = !watch.atEnd || arrivals.isReading || rounds.isBusy || dispatch.flights.size + backlog.size > 0
-    return isAtWork ? undefined : { nextAt: due.nextAt() }
+    const isReading = !watch.atEnd || arrivals.isReading || rounds.isBusy
+    const isAtWork = isReading || dispatch.flights.size + backlog.size > 0 || due.nextKept() < clock.now() + SOON_MS
+    const nextAt = due.nextAt()
+    return isAtWork ? undefined : { nextAt: nextAt === Infinity ? undefined : nextAt }
   }
 
   async function finish(): Promise<void> {

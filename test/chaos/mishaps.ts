@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PrivateCouch } from '../support/couchdb.ts'
 import { cut, cutAfterUpstream, delay, pass, refuse, type Fault } from '../support/faulty-proxy.ts'
-import { LEASE_MS, wrongClock, type Worker } from './fleet.ts'
+import { LEASE_MS, wrongClock, type Worker } from './trio.ts'
 
 export interface World {
   readonly couch: PrivateCouch

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { isoTime } from '../../sidecar/core/clock.ts'
+import { ownerOf } from '../../sidecar/databases/owner.ts'
 import { deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -172,3 +173,31 @@ test('a busy database does not starve the others: pages of all are read in turn'
   expect(rig.handled.length).toBeLessThan(900)
   await eventually(() => expect(rig.handled).toHaveLength(1001), { within: 40_000 })
 }, 60_000)
+
+test('what is due later is not forgotten when something else happens meanwhile, nor over a restart', async () => {
+  const prefix = createPrefix()
+  const name = `${prefix}-db-a`
+  const later = (seconds: number) => ({
+    docstate: { state: 'paid', attempts: 1, retry_at: isoTime(Date.now() + seconds * 1000) },
+  })
+  const first = startFleet(prefix, { lookAgainMs: HARDLY })
+  const [a] = await make(first, name)
+  await a!.put(order('later', later(12)))
+  await a!.put(order('much-later', later(9000)))
+  first.tell(name, 'created')
+  await eventually(() => expect(first.fleet()).toMatchObject({ open: 0, visits: 1 }))
+  await a!.put(order('now'))
+  first.tell(name)
+  await eventually(() => expect(first.handled).toEqual(['now']))
+  await eventually(() => expect(first.fleet()).toMatchObject({ open: 0, visits: 2 }))
+  await first.stop()
+
+  const second = startFleet(prefix, { lookAgainMs: HARDLY })
+  await eventually(() => expect(second.fleet()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
+  await a!.put(order('again'))
+  second.tell(name)
+  await eventually(() => expect(second.handled).toEqual(['again', 'later']), { within: 20_000 })
+  await eventually(() => expect(second.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  const place = await a!.find(`_local/couchdb-sidecar:${ownerOf([{ type: 'order', state: 'paid' }])}`)
+  expect(Date.parse(String(place!.next_at)) - Date.now()).toBeGreaterThan(8_000_000)
+}, 40_000)

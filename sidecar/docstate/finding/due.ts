@@ -37,11 +37,23 @@ export class DueQueue {
     this.#later = Math.min(this.#later, at)
   }
 
-  /** When the next document is due, or may be; undefined if none is known to be. Milliseconds since the epoch. */
-  nextAt(): number | undefined {
-    let next = this.#later
+  /** A sweep begins, which finds out anew what is due beyond the horizon. Answers what was known of it. */
+  forgetLater(): number {
+    const known = this.#later
+    this.#later = Infinity
+    return known
+  }
+
+  /** When the next document is due, or may be; infinite if none is known to be. Milliseconds since the epoch. */
+  nextAt(): number {
+    return Math.min(this.#later, this.nextKept())
+  }
+
+  /** The same of those whose ids are kept here. */
+  nextKept(): number {
+    let next = Infinity
     for (const at of this.#at.values()) next = Math.min(next, at)
-    return next === Infinity ? undefined : next
+    return next
   }
 
   /** Nothing is due for it any more. */
@@ -57,8 +69,7 @@ export class DueQueue {
       const due = [...this.#at].filter(([, at]) => at <= now).map(([id]) => id)
       for (const id of due) this.#at.delete(id)
       if (due.length > 0) return due
-      this.#until = Infinity
-      for (const at of this.#at.values()) this.#until = Math.min(this.#until, at)
+      this.#until = this.nextKept()
       await this.#pause(this.#until - now, signal)
     }
   }

@@ -69,12 +69,14 @@ export function createRounds(options: RoundsOptions): Rounds {
   /** How long it may be until the next. */
   async function sweepOnce(signal: AbortSignal): Promise<number> {
     looks += 1
+    const later = due.forgetLater()
     try {
       await sweep(signal)
       log.debug('swept')
       isListed = true
       return sweepMs
     } catch (thrown) {
+      due.later(later)
       if (!(thrown instanceof CouchError)) throw thrown
       log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
       if (thrown.code === 'not_found') await prepare(signal)

@@ -14,25 +14,26 @@ export interface Worker {
   stop(): Promise<number | null>
 }
 
-export interface FleetOptions {
+export interface TrioOptions {
   readonly folder: string
   readonly couchUrl: string
   readonly recorderUrl: string
-  readonly database: string
+  /** Name or glob. */
+  readonly databases: string
 }
 
 export const LEASE_MS = 2000
 const HOUR_MS = 3_600_000
 
-export async function startWorker(name: string, options: FleetOptions): Promise<Worker> {
-  const { folder, couchUrl, recorderUrl, database } = options
+export async function startWorker(name: string, options: TrioOptions): Promise<Worker> {
+  const { folder, couchUrl, recorderUrl, databases } = options
   const proxy = await startFaultyProxy(couchUrl)
   const module = join(folder, `${name}.mjs`)
   await writeFile(module, handlersModule(recorderUrl, name))
   const settings = {
     ...{ COUCHDB_URL: proxy.url, SMTP_URL: 'smtp://127.0.0.1:1', SIDECAR_NAME: name },
-    ...{ SIDECAR_CONTROL_DB: `${database}-control`, SIDECAR_DATABASES: database, SIDECAR_HANDLERS: module },
-    ...{ SIDECAR_GLOBAL_CHANGES_DB: `${database}-events` },
+    ...{ SIDECAR_CONTROL_DB: 'trio-control', SIDECAR_DATABASES: databases, SIDECAR_HANDLERS: module },
+    ...{ SIDECAR_GLOBAL_CHANGES_DB: 'trio-events' },
     ...{ SIDECAR_LEASE: `${LEASE_MS}ms`, SIDECAR_LOG_LEVEL: process.env.CHAOS_LOG_LEVEL ?? 'info' },
   }
   let running: SidecarProcess = await launchSidecar(settings)

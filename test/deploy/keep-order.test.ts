@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { keepOrder } from '../../sidecar/deploy/keep-order.ts'
+
+const json = (ddoc: object) => JSON.stringify(ddoc)
+
+test('what the database has keeps its order, what is new follows by its name, and what is gone is gone', () => {
+  const current = { _id: '_design/a', views: { c: { reduce: '_sum', map: '1' }, gone: { map: '2' }, a: { map: '3' } } }
+  const compiled = {
+    _id: '_design/a',
+    views: { z: { map: '5' }, a: { map: '3' }, b: { map: '4' }, c: { map: '1', reduce: '_sum' } },
+  }
+  expect(json(keepOrder(compiled, current))).toBe(
+    json({
+      _id: '_design/a',
+      views: { c: { reduce: '_sum', map: '1' }, a: { map: '3' }, b: { map: '4' }, z: { map: '5' } },
+    }),
+  )
+})
+
+test('without one in the database the order is that of the names, whatever files were read first', () => {
+  const one = { _id: '_design/a', views: { b: { reduce: '_sum', map: '1' }, a: { map: '2' } }, options: { y: 1, x: 2 } }
+  const other = {
+    _id: '_design/a',
+    options: { x: 2, y: 1 },
+    views: { a: { map: '2' }, b: { map: '1', reduce: '_sum' } },
+  }
+  const views = { a: { map: '2' }, b: { map: '1', reduce: '_sum' } }
+  for (const ddoc of [one, other]) expect(json(keepOrder(ddoc, undefined).views as object)).toBe(json(views))
+  for (const ddoc of [one, other]) expect(json(keepOrder(ddoc, undefined).options as object)).toBe(json({ x: 2, y: 1 }))
+})
+
+test('what is not as it should be in the database is no model', () => {
+  const views = { a: { map: '1' } }
+  for (const broken of ['x', null, [], { a: 7 }]) {
+    expect(keepOrder({ _id: '_design/a', views }, { _id: '_design/a', views: broken })).toEqual({
+      _id: '_design/a',
+      views,
+    })
+  }
+})
