@@ -12,6 +12,11 @@ export class Queue {
     return this.#later.size
   }
 
+  /** Whether it waits. */
+  has(name: string): boolean {
+    return this.#waiting.has(name)
+  }
+
   /** Now; also a name that was to come later. */
   add(name: string): void {
     this.#later.delete(name)

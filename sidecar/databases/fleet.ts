@@ -6,6 +6,7 @@ import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
 import { within } from '../core/within.ts'
 import { createSweeps } from '../couch/sweeps.ts'
+import { createCompiler } from '../deploy/compiler.ts'
 import { placesOf } from '../docstate/assess.ts'
 import type { FleetReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
@@ -42,7 +43,13 @@ export function createFleet(options: FleetOptions): Fleet {
   let started = false
 
   const visits = new Visits({
-    ...{ ...options, berths, owner: ownerOf(places), partOf: (name) => sharing.whole(name) },
+    ...{
+      ...options,
+      compiler: createCompiler(),
+      berths,
+      owner: ownerOf(places),
+      partOf: (name) => sharing.whole(name),
+    },
     onEnd(berth, again) {
       if (berth.isLeft) berths.delete(berth.name)
       else if (again) tell(berth.name)
@@ -82,8 +89,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const sweep = createSweep({
     ...{ couch, berths, berthOf, isOurs, renew, leave, log },
     find(berth) {
-      swept += 1
-      visits.find(berth)
+      if (visits.find(berth)) swept += 1
     },
   })
   const sweeps = createSweeps({ sweep, everyMs: () => lookAgainMs[areTold() ? 0 : 1], clock, random, log })

@@ -4,6 +4,7 @@ import type { Couch } from '../couch/client.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import { ddocsFolder } from '../deploy/compile.ts'
+import type { Compiler } from '../deploy/compiler.ts'
 import { deployDdocs } from '../deploy/deploy.ts'
 import { DeployError } from '../deploy/errors.ts'
 import { listMismatches } from '../deploy/list-mismatches.ts'
@@ -16,6 +17,8 @@ export interface PrepareOptions {
   readonly kind: 'control' | 'docstate'
   /** What is to run there. */
   readonly table: DispatchTable
+  /** For all databases one. */
+  readonly compiler?: Compiler
   readonly clock: Clock
   readonly log: Logger
 }
@@ -27,7 +30,7 @@ const AGAIN_MS = 10_000
  * database is made). Throws `CouchError`.
  */
 export async function prepare(options: PrepareOptions, signal: AbortSignal): Promise<StoredDoc | undefined> {
-  const { couch, name, kind, table, log } = options
+  const { couch, name, kind, table, compiler, log } = options
   const database = couch.db(name)
   if (kind === 'control' && (await couch.db('_users').create({ signal }))) log.info('made the database _users')
   const id = `_design/${DDOC}`
@@ -36,7 +39,7 @@ export async function prepare(options: PrepareOptions, signal: AbortSignal): Pro
   const folder = ddocsFolder(kind)
   try {
     const deployments = [{ database: name, folder, machines: table.machines }]
-    await deployDdocs({ couch, deployments, createDatabases: kind === 'control', signal })
+    await deployDdocs({ couch, deployments, createDatabases: kind === 'control', compiler, signal })
     log.info(`the design documents of ${name} are deployed`)
   } catch (thrown) {
     if (thrown instanceof DeployError && thrown.code === 'no_database') return undefined

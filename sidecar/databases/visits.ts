@@ -32,12 +32,13 @@ const AGAIN_MS = 5000
 /** Of so many that begin, one is of a database of which nobody has told. */
 const ONE_IN = 4
 
-/** The visits that are made: databases wait for theirs in two queues, each once, and so many are read at once. */
+/** The visits that are made: databases wait for theirs, and so many are read at once. */
 export class Visits {
   readonly counts = { visits: 0, reads: 0 }
   readonly #options: VisitsOptions
   readonly #told = new Queue()
   readonly #found = new Queue()
+  readonly #due = new Queue()
   readonly #slots: Slots
   readonly #strikes: Strikes
   readonly #underWay = new Set<Promise<void>>()
@@ -58,23 +59,27 @@ export class Visits {
     return this.#underWay.size
   }
   get waiting(): number {
-    return this.#told.size + this.#found.size
+    return this.#told.size + this.#found.size + this.#due.size
   }
 
   /** Somebody has told of a change there. */
   tell(berth: Berth): void {
+    this.#found.remove(berth.name)
     this.#want(berth, this.#told)
   }
 
-  /** It may have changed. */
-  find(berth: Berth): void {
+  /** It may have changed. False if that was known. */
+  find(berth: Berth): boolean {
+    if (this.#told.has(berth.name) || this.#found.has(berth.name)) return false
     this.#want(berth, this.#found)
+    return true
   }
 
   /** No visit any more: the one that is open ends. */
   remove({ name, visit }: Berth): void {
     this.#told.remove(name)
     this.#found.remove(name)
+    this.#due.remove(name)
     visit?.leave(new Error(`${name} is not visited any more`))
   }
 
@@ -84,13 +89,13 @@ export class Visits {
     this.#signal = signal
     while (!signal.aborted && !this.#mistake) {
       this.#waiting = new AbortController()
-      this.#found.ripen(clock.ticks())
+      this.#due.ripen(clock.ticks())
       while (this.open < MOST_OPEN && this.#beginning < reads * 2 && this.#strikes.restsUntil === undefined) {
         const name = this.#next()
         if (name === undefined) break
         this.#begin(name)
       }
-      const at = Math.min(this.#found.nextAt() ?? Infinity, this.#strikes.restsUntil ?? Infinity)
+      const at = Math.min(this.#due.nextAt() ?? Infinity, this.#strikes.restsUntil ?? Infinity)
       const pauseMs = Math.max(1, Math.min(60_000, at - clock.ticks()))
       await clock.sleep(pauseMs, AbortSignal.any([signal, this.#waiting.signal])).catch(() => undefined)
     }
@@ -106,8 +111,9 @@ export class Visits {
 
   /** Those of whom somebody has told go first, but never alone. */
   #next(): string | undefined {
-    const [first, second] = this.#begun++ % ONE_IN === 0 ? [this.#found, this.#told] : [this.#told, this.#found]
-    return first.take() ?? second.take()
+    const isOthersTurn = this.#begun++ % ONE_IN === 0
+    const others = () => this.#due.take() ?? this.#found.take()
+    return isOthersTurn ? (others() ?? this.#told.take()) : (this.#told.take() ?? others())
   }
 
   #begin(name: string): void {
@@ -177,6 +183,6 @@ export class Visits {
 
   #comeAgain(name: string, inMs: number): void {
     const { clock, random } = this.#options
-    this.#found.addAt(name, clock.ticks() + inMs * (inMs === AGAIN_MS ? 1 + random() : 1))
+    this.#due.addAt(name, clock.ticks() + inMs * (inMs === AGAIN_MS ? 1 + random() : 1))
   }
 }

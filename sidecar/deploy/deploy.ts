@@ -5,9 +5,8 @@
  */
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Couch } from '../couch/client.ts'
-import type { Doc } from '../couch/documents.ts'
 import type { Target } from './bundle.ts'
-import { compileFolder } from './compile.ts'
+import { createCompiler, type Compiler } from './compiler.ts'
 import { deployDatabase } from './deploy-database.ts'
 import { detectEngine } from './detect.ts'
 import { explainFailure } from './explain-failure.ts'
@@ -40,6 +39,8 @@ export interface DeployOptions extends Partial<Surroundings> {
   readonly checkDisk?: boolean | undefined
   /** Default: what the server's engine needs. */
   readonly target?: Target | undefined
+  /** Of several deploys, so that what they have in common is compiled once. Default: one of its own. */
+  readonly compiler?: Compiler | undefined
 }
 
 /**
@@ -49,12 +50,11 @@ export interface DeployOptions extends Partial<Surroundings> {
  */
 export async function deployDdocs(options: DeployOptions): Promise<DeployReport> {
   const { couch, deployments, dryRun = false, createDatabases = false, removeMachines = false, prune } = options
-  const { checkDisk = true, signal } = options
+  const { checkDisk = true, compiler = createCompiler(), signal } = options
   const surroundings = surroundingsFrom(options)
   const engine = await detectEngine(couch, signal).catch(refuse(couch))
   const target = options.target ?? engine.target
-  const ddocsOf = createCompiler(target)
-  for (const deployment of deployments) await ddocsOf(deployment)
+  for (const deployment of deployments) await compiler(deployment, target)
   const missing = await findMissing(couch, namesOf(deployments), signal).catch(refuse(couch))
   if (!createDatabases) refuseMissing(missing, couch.url)
 
@@ -64,7 +64,7 @@ export async function deployDdocs(options: DeployOptions): Promise<DeployReport>
     if (deployments.length > 1) {
       surroundings.onProgress({ kind: 'database', database, number: index + 1, of: deployments.length })
     }
-    const ddocs = (await ddocsOf(deployment)).map((compiled) => ({ compiled, removeMachines }))
+    const ddocs = (await compiler(deployment, target)).map((compiled) => ({ compiled, removeMachines }))
     const job = { ...surroundings, couch, database: couch.db(database), exists: !missing.includes(database) }
     const report = await deployDatabase({ ...job, ddocs, prune, dryRun, checkDisk })
     databases.push(report)
@@ -78,14 +78,4 @@ const namesOf = (deployments: readonly Deployment[]) => deployments.map(({ datab
 
 const refuse = (couch: Couch) => (thrown: unknown) => {
   throw explainFailure(thrown, couch.url, [])
-}
-
-/** Many databases get the same. */
-function createCompiler(target: Target): (deployment: Deployment) => Promise<readonly Doc[]> {
-  const compiled = new Map<string, readonly Doc[]>()
-  return async ({ folder, machines }) => {
-    const key = JSON.stringify([folder, machines])
-    if (!compiled.has(key)) compiled.set(key, await compileFolder({ folder, machines, target }))
-    return compiled.get(key)!
-  }
 }
