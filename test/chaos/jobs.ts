@@ -48,11 +48,12 @@ export async function untilSettled(dbs: readonly Database[]): Promise<StoredDoc[
 
 /** The type of a job begins its id, which also says in which database it is. */
 async function write(dbs: readonly Database[], ids: readonly string[]): Promise<void> {
-  for (const [place, db] of dbs.entries()) {
+  const writing = dbs.map(async (db, place) => {
     const here = ids.filter((id) => placeOf(id, dbs.length) === place)
     const docs = here.map((_id) => JSON.stringify({ _id, type: /^[a-z]+/.exec(_id)![0], state: 'new' }))
     if (docs.length > 0) await patiently(() => db.bulk(docs))
-  }
+  })
+  await Promise.all(writing)
 }
 
 const placeOf = (id: string, places: number) =>

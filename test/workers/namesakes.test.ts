@@ -15,8 +15,8 @@ async function startMortal(name: string): Promise<{ registry: Registry; kill: ()
 }
 
 const optionsIn = async (db: Database) => (await db.find('worker:mill:a'))?.options
-const oats = { timeoutMs: 1000, grain: 'oats' }
-const rye = { timeoutMs: 1000, grain: 'rye' }
+const oats = { timeoutMs: 3000, grain: 'oats' }
+const rye = { timeoutMs: 3000, grain: 'rye' }
 
 test('two processes of one name are told so, once', async () => {
   const db = await freshDb('namesakes')
@@ -25,7 +25,7 @@ test('two processes of one name are told so, once', async () => {
   startRegistry(db, toTwo).register('mill', 'a', oats)
   const lines = () => [...toOne.mock.calls, ...toTwo.mock.calls].map(([line]) => line as string)
   await eventually(() => expect(lines()).not.toEqual([]))
-  await sleep(2000)
+  await sleep(5000)
   for (const line of lines()) expect(line).toMatch(/"worker":"a".*another process is this worker too/)
   for (const told of [toOne, toTwo]) expect(told.mock.calls.length).toBeLessThan(2)
 })
@@ -33,13 +33,13 @@ test('two processes of one name are told so, once', async () => {
 test.each([2, 4])('%d processes of one name that differ do not write over each other', async (count) => {
   const db = await freshDb('namesakes')
   const registries = Array.from({ length: count }, () => startRegistry(db))
-  registries.forEach((registry, i) => registry.register('mill', 'a', { timeoutMs: 1000, grain: `grain ${i}` }))
+  registries.forEach((registry, i) => registry.register('mill', 'a', { timeoutMs: 3000, grain: `grain ${i}` }))
   await eventually(() => {
     for (const registry of registries) expect(registry.members('mill')?.members).toHaveLength(1)
   })
   const told = vi.fn()
   registries[0]!.subscribe('mill', ({ version }) => void told(version))
-  await sleep(3000)
+  await sleep(6000)
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
   expect(told).toHaveBeenCalledOnce()
 })
@@ -50,7 +50,7 @@ test('the first changes what it tells of itself, and when it leaves the second t
   first.register('mill', 'a', oats)
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
   second.register('mill', 'a', rye)
-  await sleep(2000)
+  await sleep(5000)
   const ref = first.register('mill', 'a', { ...oats, flakes: true })
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats', flakes: true }))
   await first.unregister(ref)
@@ -73,13 +73,13 @@ test('a worker that starts again after a crash is not found dead, and soon tells
   const db = await freshDb('namesakes')
   const { registry, kill } = await startMortal(db.name)
   const [watcher, warned] = [startRegistry(db), vi.fn()]
-  watcher.register('mill', 'b', { timeoutMs: 2000 })
-  registry.register('mill', 'a', { ...oats, timeoutMs: 2000 })
+  watcher.register('mill', 'b', { timeoutMs: 4000 })
+  registry.register('mill', 'a', { ...oats, timeoutMs: 4000 })
   await eventually(() => expect(watcher.members('mill')?.members).toHaveLength(2))
   const counts = vi.fn()
   watcher.subscribe('mill', ({ members }) => void counts(members.length))
   await kill()
-  startRegistry(db, warned).register('mill', 'a', { ...rye, timeoutMs: 2000 })
+  startRegistry(db, warned).register('mill', 'a', { ...rye, timeoutMs: 4000 })
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'rye' }))
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^2-/)
   for (const [count] of counts.mock.calls) expect(count).toBe(2)
