@@ -7,5 +7,5 @@ import { vi } from 'vitest'
  * @example
  * await eventually(async () => expect((await db.get('a')).state).toBe('done'))
  */
-export const eventually = <T>(assertion: () => T | Promise<T>, { within = 10_000 } = {}): Promise<T> =>
+export const eventually = <T>(assertion: () => T | Promise<T>, { within = 20_000 } = {}): Promise<T> =>
   vi.waitFor(assertion, { timeout: within, interval: 20 })

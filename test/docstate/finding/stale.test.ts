@@ -26,18 +26,21 @@ test('a document that is done while it is read is not done again', async () => {
   const db = await freshDb('stale')
   const proxy = await startFaultyProxy()
   let runs = 0
-  await startRig(createTestCouch({ url: proxy.url }).db(db.name), (control) =>
-    control.safe(
-      'order',
-      'paid',
-      (doc) => {
-        runs += 1
-        if (runs > 1) return Promise.resolve({ ...doc, state: 'invoiced' })
-        proxy.next(answeredLate, isRead)
-        return Promise.reject(new Error('not yet'))
-      },
-      { backoff: { baseMs: 1, capMs: 1 } },
-    ),
+  await startRig(
+    createTestCouch({ url: proxy.url }).db(db.name),
+    (control) =>
+      control.safe(
+        'order',
+        'paid',
+        (doc) => {
+          runs += 1
+          if (runs > 1) return Promise.resolve({ ...doc, state: 'invoiced' })
+          proxy.next(answeredLate, isRead)
+          return Promise.reject(new Error('not yet'))
+        },
+        { backoff: { baseMs: 1000, capMs: 1000 } }, // later than the row of the failure, which would bring it too
+      ),
+    { random: () => 0.9 },
   )
   await eventually(() => expect(proxy.requests.some(({ path }) => path.endsWith('/_view/conflicts'))).toBe(true)) // swept
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
