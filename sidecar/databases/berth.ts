@@ -32,17 +32,8 @@ export interface OpenVisit {
 }
 
 export const createBerth = (name: string): Berth => ({
-  ...{
-    name,
-    table: undefined,
-    places: undefined,
-    place: undefined,
-    changes: undefined,
-    reading: undefined,
-    missing: 0,
-    isLeft: false,
-    visit: undefined,
-  },
+  ...{ name, table: undefined, places: undefined, place: undefined, changes: undefined, reading: undefined },
+  ...{ missing: 0, isLeft: false, visit: undefined },
 })
 
 /** It is, or may be, another database of the same name. */

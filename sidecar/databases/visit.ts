@@ -42,16 +42,16 @@ const [LINGER_MS, CROWDED_MS] = [1000, 50]
 export async function visit(berth: Berth, options: VisitOptions, bell: Bell, signal: AbortSignal): Promise<Visited> {
   const { couch, name, owner, clock, onEngine, onRead, isCrowded } = options
   const database = couch.db(name)
-  if (!berth.table) {
-    const ddoc = await prepare(options, signal)
-    if (!ddoc) return { kind: 'missing' }
-    berth.table = matching(options, ddoc)
-  }
   const store = (berth.places ??= createPlaceStore(database, owner))
   const isFirst = berth.place === undefined
   berth.place ??= await store.load(signal)
   const { rest } = berth.place ?? {}
   if (isFirst && rest && isWhereItWas(berth)) return atRest(berth, rest.nextAt)
+  if (!berth.table) {
+    const ddoc = await prepare(options, signal)
+    if (!ddoc) return { kind: 'missing' }
+    berth.table = matching(options, ddoc)
+  }
 
   const listFirst = berth.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
   const before = berth.reading?.changes ?? 0
@@ -90,11 +90,10 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 
   onEngine(engine)
   const running = engine.run(until)
+  running.catch((thrown: unknown) => leaving.abort(thrown))
   bell.ring()
   try {
     const visited = await untilRest()
-    leaving.abort(new Error('the visit is over'))
-    await running
     if (visited.kind === 'rest') berth.changes = Math.max(read, before)
     return visited
   } finally {
@@ -104,8 +103,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 
   async function untilRest(): Promise<Visited> {
     for (;;) {
-      const pause = clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
-      await Promise.race([pause, running.then(() => pause)])
+      await clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
       const rest = engine.rest()
       const { trouble, inFlight, taken } = engine.health()
       if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken' }

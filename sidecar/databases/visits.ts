@@ -27,7 +27,7 @@ export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
 
 /** An open visit costs some 40 KB. So many are open only where they wait for handlers. */
 const MOST_OPEN = 1000
-/** After one that could not begin, or not go on. */
+/** After one that could not begin, or not go on; up to twice as long. */
 const AGAIN_MS = 5000
 /** Of so many that begin, one is of a database of which nobody has told. */
 const ONE_IN = 4
@@ -150,7 +150,7 @@ export class Visits {
       this.counts.visits += 1
       this.#strikes.succeeded()
       if (visited.kind === 'missing') forgetPlace(berth)
-      else if (visited.kind === 'broken') this.#comeAgain(name, AGAIN_MS)
+      else if (visited.kind === 'broken') this.#tryAgain(name)
       else if (visited.nextAt !== undefined) this.#comeAgain(name, visited.nextAt - this.#options.clock.now())
     } catch (thrown) {
       if (!signal.aborted && !(thrown instanceof CouchError)) throw thrown
@@ -178,11 +178,14 @@ export class Visits {
   #failed(name: string, failure: CouchError, log: Logger): void {
     this.#strikes.failed(failure)
     log.debug({ code: failure.code, reason: failure.message }, 'the database could not be visited')
-    this.#comeAgain(name, AGAIN_MS)
+    this.#tryAgain(name)
+  }
+
+  #tryAgain(name: string): void {
+    this.#comeAgain(name, AGAIN_MS * (1 + this.#options.random()))
   }
 
   #comeAgain(name: string, inMs: number): void {
-    const { clock, random } = this.#options
-    this.#due.addAt(name, clock.ticks() + inMs * (inMs === AGAIN_MS ? 1 + random() : 1))
+    this.#due.addAt(name, this.#options.clock.ticks() + inMs)
   }
 }

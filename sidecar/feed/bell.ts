@@ -1,14 +1,14 @@
 import { Condition } from '../core/condition.ts'
 
-/** Tells a reader that there may be something to read. Rung while nobody listens, it is heard later, once. */
+/** Tells a reader that there may be something to read, and everybody whether that has been read. */
 export class Bell {
   readonly #changes = new Condition()
   #rung = 0
-  #heard = 0
+  #answered = 0
 
-  /** Whether it was rung after it was last heard. */
+  /** Whether it was rung, and what it was rung for may not have been read. */
   get isRinging(): boolean {
-    return this.#rung > this.#heard
+    return this.#rung > this.#answered
   }
 
   ring(): void {
@@ -16,9 +16,14 @@ export class Bell {
     this.#changes.changed()
   }
 
-  /** Resolves when it rings; from then on it is heard. Rejects with the signal's reason. */
-  async hear(signal: AbortSignal): Promise<void> {
+  /** Resolves while it rings, with what to `answer`. Rejects with the signal's reason. */
+  async hear(signal: AbortSignal): Promise<number> {
     await this.#changes.until(() => this.isRinging, signal)
-    this.#heard = this.#rung
+    return this.#rung
+  }
+
+  /** Everything is read that there was when it was heard. */
+  answer(heard: number): void {
+    this.#answered = heard
   }
 }

@@ -9,7 +9,7 @@ import { BACKOFF, SLOWLY_MS, type FeedEvent, type Place } from './follow.ts'
 
 export interface ReadOptions {
   readonly readPage: ReadPage
-  /** Changes when the database is made again. Asked before the first page, and where `from` says nothing of it. */
+  /** Changes when the database is made again. Asked before the first page, and after each failure. */
   readonly life: (signal: AbortSignal) => Promise<string>
   readonly from?: Place | undefined
   /** Rung when there may be more; read is only then, the first time too. */
@@ -40,7 +40,7 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
 
   while (!signal.aborted) {
     try {
-      await bell.hear(signal)
+      const heard = await bell.hear(signal)
       life ??= await options.life(signal)
       if (place.life !== undefined && place.life !== life) {
         place = { seq: SEQ_ZERO, life }
@@ -58,8 +58,8 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
       const isEnd = rows.length < together
       if (rows.length > 0) together = Math.max(1, Math.min(MOST_ROWS, Math.floor((PAGE_BYTES * rows.length) / bytes)))
       if (page.left !== undefined) yield { kind: 'left', changes: page.left }
-      if (!isEnd) bell.ring()
-      else if (!bell.isRinging) yield { kind: 'caught-up' }
+      if (isEnd) bell.answer(heard)
+      if (!bell.isRinging) yield { kind: 'caught-up' }
     } catch (thrown) {
       if (signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
@@ -74,7 +74,6 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
       const retryInMs = thrown.retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, failures, random)
       yield { kind: 'broken', error: thrown, retryInMs }
       await clock.sleep(retryInMs, signal).catch(() => undefined)
-      bell.ring()
     }
   }
 }
