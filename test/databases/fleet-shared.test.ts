@@ -4,23 +4,20 @@ import { createSharing } from '../../sidecar/workers/sharing.ts'
 import { startRegistry } from '../workers/registries.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createPrefix, make, order, startFleet, stateOf, type Rig } from './rig.ts'
 
 const SOON = [300, 300] as const
 
-/** A fleet that knows the others by their membership; it leaves as one that is killed would, once its timeout is over. */
-async function startMember(prefix: string, members: Awaited<ReturnType<typeof freshDb>>, worker: string, options = {}) {
+/** A fleet that knows the others by their membership, until it leaves. */
+async function startMember(prefix: string, members: Awaited<ReturnType<typeof freshDb>>, worker: string) {
   const registry = startRegistry(members)
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
   registry.register('sidecar', worker, { timeoutMs: 1000 }, leaving.signal)
   const sharing = createSharing({ registry, role: 'sidecar', self: worker, serves: () => true, signal: leaving.signal })
   await sharing.known
-  const proxy = await startFaultyProxy()
-  const rig = startFleet(prefix, { ...{ worker, sharing, by: proxy.url, lookAgainMs: SOON }, ...options })
-  const isAsked = (name: string) => proxy.requests.some(({ path }) => path.startsWith(`/${name}/_changes`))
-  return { ...rig, registry, isAsked, leave: () => leaving.abort() }
+  const rig = startFleet(prefix, { worker, sharing, lookAgainMs: SOON })
+  return { ...rig, leave: () => leaving.abort() }
 }
 
 const unsafely: NonNullable<Parameters<typeof startFleet>[1]>['register'] = (control, handled) =>
