@@ -15,7 +15,7 @@ export const controlMachines = defineMachines({
       timeout: { afterMs: DAY_MS, next: 'expired' },
     },
     confirmed: { mode: 'safe', next: { active: 'sidecar', error: 'sidecar', revoked: 'owner' } },
-    active: { next: { revoked: 'owner' } },
+    active: { mode: 'safe', next: { revoked: 'owner' } },
     revoked: { mode: 'safe' },
     expired: { next: { new: 'client', revoked: 'owner' } },
     error: { next: { new: 'client', confirmed: 'sidecar', revoked: 'owner' } },
@@ -25,6 +25,53 @@ export const controlMachines = defineMachines({
     used: {},
     error: {},
   },
+  account: {
+    new: { mode: 'unsafe', next: { new: 'sidecar', changed: 'sidecar' } },
+    changed: { mode: 'safe', next: { changed: 'sidecar', ready: 'sidecar' } },
+    ready: { next: { changed: 'sidecar' } },
+    error: { next: { changed: 'sidecar' } },
+  },
+  channel_record: {
+    new: { mode: 'safe', next: { changed: 'sidecar' } },
+    changed: { mode: 'safe', next: { changed: 'sidecar', ready: 'sidecar', closing: 'sidecar' } },
+    ready: { next: { changed: 'sidecar', closing: 'sidecar' } },
+    closing: { mode: 'safe', next: { closed: 'sidecar' } },
+    closed: { mode: 'safe', next: { new: 'sidecar' } },
+    error: { next: { new: 'sidecar', changed: 'sidecar', closing: 'sidecar' } },
+  },
+  invitation: {
+    new: { mode: 'unsafe', next: { sent: 'sidecar', needless: 'sidecar' } },
+    sent: {},
+    needless: {},
+    error: { next: { new: 'sidecar' } },
+  },
 })
 
 export type ControlMachines = typeof controlMachines
+
+/** The machines of each user's control database. */
+export const userMachines = defineMachines({
+  device: {
+    active: { next: { revoked: 'client' } },
+    revoked: { mode: 'safe' },
+    error: {},
+  },
+  channel: {
+    new: { mode: 'safe', create: 'client', next: { new: 'client', ready: 'sidecar', error: 'sidecar' } },
+    ready: { next: { new: 'owner', closing: 'owner', closed: 'sidecar', removed: 'sidecar' } },
+    closing: { mode: 'safe', next: { closed: 'sidecar', error: 'sidecar' } },
+    closed: { next: { new: 'owner', ready: 'sidecar' } },
+    removed: { next: { ready: 'sidecar' } },
+    error: { next: { new: 'client' } },
+  },
+  subscription: {
+    new: { mode: 'safe', create: 'client', next: { active: 'sidecar', error: 'sidecar', ended: 'client' } },
+    invite: { next: { active: 'client', ended: 'client' } },
+    active: { next: { active: 'client', paused: 'client', ended: 'client' } },
+    paused: { next: { paused: 'client', active: 'client', ended: 'client' } },
+    ended: { next: { new: 'client', invite: 'sidecar', active: 'sidecar' } },
+    error: { next: { new: 'client' } },
+  },
+})
+
+export type UserMachines = typeof userMachines

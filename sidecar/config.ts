@@ -13,6 +13,8 @@ export type { Sources } from './config/sources.ts'
 export interface Config {
   /** With user name and password in it. Not set: the embedded server. */
   readonly couchdbUrl: string | undefined
+  /** Where devices reach CouchDB, without a slash at its end. Not set: at the same address. */
+  readonly couchdbPublicUrl: string | undefined
   /** With user name and password in it. Not set: the embedded mail catcher. */
   readonly smtpUrl: string | undefined
   /** 0: any free port. */
@@ -24,6 +26,11 @@ export interface Config {
   readonly mailTemplates: string | undefined
   /** Mails to one address within an hour. */
   readonly mailsPerOwner: number
+  /** Mails by which one owner invites others within an hour. */
+  readonly invitesPerOwner: number
+  readonly channelsPerOwner: number
+  /** Folders of design documents for each channel. */
+  readonly channelDdocs: readonly string[]
   readonly confirmExpiryMs: number
   readonly controlDb: string
   /** Names and globs. */
@@ -64,6 +71,7 @@ export function loadConfig(sources: Sources): Config {
 
   return {
     couchdbUrl: withCredentials(values),
+    couchdbPublicUrl: values.COUCHDB_PUBLIC_URL,
     smtpUrl: values.SMTP_URL,
     port: values.SIDECAR_PORT,
     host: values.SIDECAR_HOST,
@@ -71,6 +79,9 @@ export function loadConfig(sources: Sources): Config {
     mailFrom: values.SIDECAR_MAIL_FROM,
     mailTemplates: values.SIDECAR_MAIL_TEMPLATES,
     mailsPerOwner: values.SIDECAR_MAILS_PER_OWNER,
+    invitesPerOwner: values.SIDECAR_INVITES_PER_OWNER,
+    channelsPerOwner: values.SIDECAR_CHANNELS_PER_OWNER,
+    channelDdocs: values.SIDECAR_CHANNEL_DDOCS ?? [],
     confirmExpiryMs: values.SIDECAR_CONFIRM_EXPIRY,
     controlDb: values.SIDECAR_CONTROL_DB,
     databases: values.SIDECAR_DATABASES ?? [values.SIDECAR_CONTROL_DB],

@@ -1,6 +1,7 @@
 import type { Config } from './config.ts'
 import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from './docstate/assess.ts'
-import { isServed } from './databases/roster.ts'
+import { isAmong } from './core/glob.ts'
+import { userDatabasesOf } from './accounts/names.ts'
 import type { Tables } from './tables.ts'
 import type { Member, WorkerOptions } from './workers/documents.ts'
 import type { Place } from './workers/sharing.ts'
@@ -9,11 +10,12 @@ import type { Place } from './workers/sharing.ts'
 export const ROLE = 'sidecar'
 
 /** What a sidecar tells the others of itself: what it handles where. `type/state` each; `types` with conflicts. */
-export function dutiesOf(config: Places, tables: Tables): WorkerOptions {
+export function dutiesOf(config: Places, tables: Omit<Tables, 'of'>): WorkerOptions {
   const { controlDb, databases, globalChangesDb } = config
   return {
-    control: { database: controlDb, handlers: namesOf(tables.control), types: typesOf(tables.control) },
-    databases: { names: [...databases], handlers: namesOf(tables.docstate), types: typesOf(tables.docstate) },
+    control: { database: controlDb, ...dutiesIn(tables.control) },
+    users: { names: [userDatabasesOf(controlDb)], ...dutiesIn(tables.user) },
+    databases: { names: [...databases], ...dutiesIn(tables.docstate) },
     global_changes: globalChangesDb,
     indexes: true,
   }
@@ -32,14 +34,17 @@ export const keepsIndexes = ({ options }: Member): boolean => options.indexes ==
 
 /** Whether a sidecar handles what waits in this place. What others write of themselves may be anything. */
 export function hasDuty({ options }: Member, database: string, { type, state }: Place): boolean {
-  const { control, databases } = options as {
+  const { control, users, databases } = options as {
     control?: { database?: unknown } & Duties
-    databases?: { names?: unknown } & Duties
+    users?: Named
+    databases?: Named
   }
   const includes = ({ handlers, types }: Duties) =>
     state === IN_CONFLICT ? stringsIn(types).includes(type) : stringsIn(handlers).includes(nameOf(type, state))
   if (control?.database === database) return includes(control)
-  return !!databases && isServed(database, stringsIn(databases.names)) && includes(databases)
+  const isIn = ({ names }: Named) => isAmong(database, stringsIn(names))
+  const place = users && isIn(users) ? users : databases && isIn(databases) ? databases : undefined
+  return place !== undefined && includes(place)
 }
 
 interface Duties {
@@ -47,7 +52,13 @@ interface Duties {
   readonly types?: unknown
 }
 
+/** Names and globs of databases. */
+interface Named extends Duties {
+  readonly names?: unknown
+}
+
 const nameOf = (type: string, state: string) => `${type}/${state}`
+const dutiesIn = (table: DispatchTable) => ({ handlers: namesOf(table), types: typesOf(table) })
 const namesOf = (table: DispatchTable) => placesOf(table).map(({ type, state }) => nameOf(type, state))
 const stringsIn = (field: unknown): readonly string[] =>
   Array.isArray(field) ? field.filter((one) => typeof one === 'string') : []

@@ -37,6 +37,7 @@ import { expose } from './metrics/exposition.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
 import { shareBuckets } from './global-changes/writing/share.ts'
 import { dutiesOf, hasDuty, keepsIndexes, ROLE, writesEvents } from './duties.ts'
+import { patternsOf } from './databases/roster.ts'
 import { serveDatabases } from './databases/serve.ts'
 import { createTables } from './tables.ts'
 import { createTallies } from './tallies.ts'
@@ -74,7 +75,7 @@ export interface Addresses {
  */
 export async function runSidecar(options: SidecarOptions, signal: AbortSignal): Promise<void> {
   const { version, config, handlers, clock, random, log, onListening } = options
-  const { controlDb, databases, name, leaseMs, graceMs } = config
+  const { controlDb, name, leaseMs, graceMs } = config
   const templates = loadTemplates(config.mailTemplates)
   const acquired: { close(): Promise<void> }[] = []
   const acquire = <T extends { close(): Promise<void> }>(part: T): T => {
@@ -95,7 +96,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const registry = acquire(createRegistry({ database: couch.db(controlDb), events, clock, random, log }))
     const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
     const memory = createMemory(config.memoryBytes)
-    const tallies = createTallies([controlDb, ...databases])
+    const patterns = patternsOf(config)
+    const tallies = createTallies(patterns)
     const readers = { open: 0, dropped: 0 }
     const sources = {
       ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers },
@@ -145,7 +147,18 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const who = { registry, role: ROLE, self: name }
     const sharing = createSharing({ ...who, serves: hasDuty, signal })
     const serving = {
-      ...{ ...settings, controlDb, databases, tables, sharing, couch, engines, mailer, workers: registry, events },
+      ...{
+        ...settings,
+        controlDb,
+        databases: patterns,
+        jobOf: tables.of,
+        sharing,
+        couch,
+        engines,
+        mailer,
+        workers: registry,
+        events,
+      },
       ...{ countsOf: tallies.of, areTold, reads: config.reads, clock, random, log },
     }
     const served = serveDatabases(serving)

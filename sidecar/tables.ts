@@ -1,24 +1,32 @@
+import type { Machines } from '../ddocs/machine.ts'
+import { userMachines } from '../ddocs/machines.ts'
+import { newUserId, userDatabaseOf, userDatabasesOf } from './accounts/names.ts'
+import { createChannels } from './channels/register.ts'
 import type { Config } from './config.ts'
+import { isAmong } from './core/glob.ts'
 import type { Clock } from './core/clock.ts'
 import type { Couch } from './couch/client.ts'
+import type { Job } from './databases/jobs.ts'
 import { controlMachinesFor } from './devices/machines.ts'
 import { registerDevices } from './devices/register.ts'
 import { createDeviceUsers } from './devices/users.ts'
-import type { DispatchTable } from './docstate/assess.ts'
 import { createControl } from './docstate/control.ts'
 import { joinHandlers, type LoadedHandlers } from './docstate/handlers.ts'
 import type { Templates } from './mail/templates.ts'
 
-/** What is handled where. */
+/** What is handled where. The user's own handlers run in the control database, and wherever the settings say. */
 export interface Tables {
-  /** In the control database: registration, and the user's own handlers. */
-  readonly control: DispatchTable
-  /** In any other: the user's own. */
-  readonly docstate: DispatchTable
+  readonly of: (this: void, database: string) => Job & { readonly table: LoadedHandlers }
+  /** In the control database. */
+  readonly control: LoadedHandlers
+  /** In the control databases of users. */
+  readonly user: LoadedHandlers
+  /** In any other. */
+  readonly docstate: LoadedHandlers
 }
 
 export interface TablesOptions {
-  readonly config: Pick<Config, 'confirmExpiryMs' | 'mailsPerOwner'>
+  readonly config: Omit<Config, 'couchdbUrl' | 'smtpUrl'>
   readonly handlers: LoadedHandlers
   readonly couch: Couch
   readonly templates: Templates
@@ -28,9 +36,37 @@ export interface TablesOptions {
 }
 
 export function createTables({ config, handlers, couch, templates, clock, publicUrl }: TablesOptions): Tables {
+  const { controlDb, databases, confirmExpiryMs, mailsPerOwner, couchdbPublicUrl } = config
+  const own = isAmong(userDatabaseOf(newUserId(controlDb)), databases) ? [handlers] : []
+  const machines = Object.assign({}, ...own.map((one) => one.machines), userMachines) as Machines
+  const syncUrl = couchdbPublicUrl ?? couch.url
+  const channels = createChannels({ ...config, couch, templates, clock, syncUrl, machines })
   const control = createControl(controlMachinesFor(config))
-  const { confirmExpiryMs, mailsPerOwner } = config
   const users = createDeviceUsers(couch.db('_users'))
-  registerDevices(control, { templates, clock, publicUrl, confirmExpiryMs, mailsPerOwner, users })
-  return { control: joinHandlers([handlers, control]), docstate: handlers }
+  registerDevices(control, {
+    templates,
+    clock,
+    publicUrl,
+    confirmExpiryMs,
+    mailsPerOwner,
+    users,
+    accounts: channels.accounts,
+  })
+  channels.registerControl(control)
+  const user = createControl(userMachines)
+  channels.registerUser(user)
+
+  const jobs = {
+    control: { kind: 'control', table: joinHandlers([handlers, control]) },
+    user: { kind: 'user', table: joinHandlers([...own, user]) },
+    docstate: { kind: 'docstate', table: handlers },
+  } as const
+  const theirs = [userDatabasesOf(controlDb)]
+  return {
+    ...{ control: jobs.control.table, user: jobs.user.table, docstate: handlers },
+    of(database) {
+      if (database === controlDb) return jobs.control
+      return isAmong(database, theirs) ? jobs.user : jobs.docstate
+    },
+  }
 }

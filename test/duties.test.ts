@@ -2,11 +2,14 @@ import { expect, test } from 'vitest'
 import type { Machines } from '../ddocs/machine.ts'
 import { IN_CONFLICT } from '../sidecar/docstate/assess.ts'
 import { createControl } from '../sidecar/docstate/control.ts'
+import { newUserId, userDatabaseOf } from '../sidecar/accounts/names.ts'
 import { dutiesOf, hasDuty, writesEvents } from '../sidecar/duties.ts'
 
 const control = createControl<Machines>({ letter: { sent: {} } })
 control.safe('order', 'paid', () => Promise.resolve())
-const tables = { control: createControl({}), docstate: control }
+const users = createControl<Machines>({})
+users.safe('channel', 'new', () => Promise.resolve())
+const tables = { control: createControl({}), user: users, docstate: control }
 const options = dutiesOf({ controlDb: 'control', databases: ['orders-*'], globalChangesDb: 'global_changes' }, tables)
 const member = (given: object) => ({ id: 'a', options: given }) as unknown as Parameters<typeof hasDuty>[0]
 
@@ -18,6 +21,8 @@ test.each([
   ['a conflict of a type with a machine only', 'orders-1', 'letter', IN_CONFLICT, true],
   ['a conflict of another type', 'orders-1', 'stamp', IN_CONFLICT, false],
   ['a conflict in a database that it does not serve', 'letters', 'order', IN_CONFLICT, false],
+  ['the database of a user', userDatabaseOf(newUserId('control')), 'channel', 'new', true],
+  ['the database of a user of another control database', userDatabaseOf(newUserId('other')), 'channel', 'new', false],
   ['a conflict in the control database', 'control', 'order', IN_CONFLICT, false],
 ])('a sidecar has a duty in %s', (_, database, type, state, expected) => {
   expect(hasDuty(member(options), database, { type, state })).toBe(expected)

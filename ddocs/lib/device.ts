@@ -10,7 +10,7 @@ const CLIENTS = ['owner', 'device_code', 'name', 'credentials']
 const SIDECARS = ['confirmation', 'user', 'owner_role', 'error', 'docstate']
 
 /** One mailbox, without quotes, comments, lists or groups. Whether it exists is found out by writing to it. */
-const ADDRESS =
+export const ADDRESS =
   /^(?=.{3,254}$)[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]{1,64}@[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]+$/
 
 /** What is wrong with a device document, as sentences. None: it is well formed. */

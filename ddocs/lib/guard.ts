@@ -8,6 +8,9 @@
  * with invented revisions in the middle). A write must therefore be the very next revision after the one it changes,
  * and a new document the first. A client's branch then grows only by transitions that follow one another without the
  * sidecar, which sees no branch but the winner: a machine in which clients alone can go round lets them overtake.
+ *
+ * That is for strangers. Where only a user's own devices write, `mayHaveSteps` takes what a device may have come to by
+ * several steps while it was offline: replication brings the last of them.
  */
 import type { Machine, Machines, Writer } from '../machine.ts'
 import { has, isObject, quote, type Doc, type UserCtx } from './document.ts'
@@ -18,6 +21,8 @@ export interface Write {
   readonly oldDoc: Doc | null
   readonly userCtx: UserCtx
   readonly machines: Machines
+  /** Several steps of clients may arrive as one. */
+  readonly mayHaveSteps?: boolean
 }
 
 /** The document that the write changes: none if it is new, or written over a deleted one. */
@@ -42,7 +47,7 @@ export function refusalOf(write: Write): string | undefined {
   }
   if (newDoc.docstate !== undefined) return 'the field docstate is written by the sidecar only; leave it out'
   const reason = before?.type === type ? changeRefusal(machine, before, write) : creationRefusal(machine, write)
-  return reason ?? revisionRefusal(write)
+  return reason ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
 }
 
 /** Undefined for a type that was not declared. */
@@ -62,23 +67,45 @@ function docstateRefusal(newDoc: Doc, before: Doc | null): string | undefined {
   return 'the field docstate is written by the sidecar only; leave it out'
 }
 
-function creationRefusal(machine: Machine, { newDoc }: Write): string | undefined {
-  const creatable = Object.keys(machine).filter((state) => machine[state]?.create === 'client')
+function creationRefusal(machine: Machine, { newDoc, mayHaveSteps }: Write): string | undefined {
+  const begins = Object.keys(machine).filter((state) => machine[state]?.create === 'client')
+  const creatable = mayHaveSteps ? withSteps(begins, (state) => writableFrom(machine, state, false)) : begins
   if (creatable.indexOf(String(newDoc.state)) >= 0) return undefined
   return `a new ${String(newDoc.type)} document begins in state ${creatable.join(' or ') || '(none: only the sidecar makes them)'}; got ${quote(newDoc.state)}`
 }
 
-function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx }: Write): string | undefined {
+function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx, mayHaveSteps }: Write): string | undefined {
   const from = String(before.state)
-  const next: Readonly<Record<string, Writer>> = (has(machine, from) && machine[from]?.next) || {}
   const to = String(newDoc.state)
-  const writer = has(next, to) ? next[to] : undefined
-  if (writer === 'client' || (writer === 'owner' && isOwner(userCtx, before)))
-    return handoverRefusal(machine, before, newDoc)
+  const nextOf = (state: string) => writableFrom(machine, state, isOwner(userCtx, before))
+  const writable = mayHaveSteps ? withSteps(nextOf(from), nextOf) : nextOf(from)
+  if (writable.indexOf(to) >= 0) return handoverRefusal(machine, before, newDoc)
+  const next = nextIn(machine, from)
   const allowed = Object.keys(next)
     .filter((state) => next[state] !== 'sidecar')
     .map((state) => (next[state] === 'owner' ? `${state} (by its owner)` : state))
   return `a ${String(newDoc.type)} document in state ${from} may be written in state ${allowed.join(' or ') || '(none)'}; got ${quote(to)}`
+}
+
+const nextIn = (machine: Machine, state: string): Readonly<Record<string, Writer>> =>
+  (has(machine, state) && machine[state]?.next) || {}
+
+/** The states that a client may write after this one. */
+function writableFrom(machine: Machine, state: string, byOwner: boolean): string[] {
+  const next = nextIn(machine, state)
+  return Object.keys(next).filter((to) => next[to] === 'client' || (byOwner && next[to] === 'owner'))
+}
+
+/** These states, and those that come after them by any number of steps. */
+function withSteps(states: readonly string[], nextOf: (state: string) => readonly string[]): string[] {
+  const reached: string[] = []
+  const waiting = [...states]
+  for (let state = waiting.pop(); state !== undefined; state = waiting.pop()) {
+    if (reached.indexOf(state) >= 0) continue
+    reached.push(state)
+    waiting.push(...nextOf(state))
+  }
+  return reached
 }
 
 /** Where the owner has rights of its own, nobody makes himself the owner. */

@@ -7,10 +7,11 @@ import { deployDdocs, type Deployment } from '../deploy/deploy.ts'
 import { DeployError } from '../deploy/errors.ts'
 import { formatDatabases, formatReport } from '../deploy/format-report.ts'
 import { rollBack } from '../deploy/roll-back.ts'
-import { controlMachinesFor } from '../devices/machines.ts'
 import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadHandlers } from '../load-handlers.ts'
-import { resolveDatabases } from '../databases/roster.ts'
+import { patternsOf, resolveDatabases } from '../databases/roster.ts'
+import { loadTemplates } from '../mail/templates.ts'
+import { createTables } from '../tables.ts'
 import { withCouch } from './connect.ts'
 import { showProgress } from './show-progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -86,14 +87,20 @@ async function deploymentsFor(
   { ddocs, database: pattern }: DeployFlags,
   signal: AbortSignal,
 ): Promise<Deployment[]> {
-  const patterns = pattern === undefined ? [config.controlDb, ...config.databases] : [pattern]
+  const patterns = pattern === undefined ? patternsOf(config) : [pattern]
   const names = [...(await resolveDatabases(couch, patterns, signal))]
   if (names.length === 0) throw new DeployError('no_database', [`${couch.url} has no database ${pattern}`])
-  const controlMachines = { ...handlers.machines, ...controlMachinesFor(config) }
+  if (ddocs !== undefined) return names.map((database) => ({ database, folder: ddocs }))
+  const tables = createTables({
+    config,
+    handlers,
+    couch,
+    templates: loadTemplates(),
+    clock: systemClock,
+    publicUrl: '',
+  })
   return names.map((database) => {
-    if (ddocs !== undefined) return { database, folder: ddocs, machines: undefined }
-    return database === config.controlDb
-      ? { database, folder: ddocsFolder('control'), machines: controlMachines }
-      : { database, folder: ddocsFolder('docstate'), machines: handlers.machines }
+    const { kind, table } = tables.of(database)
+    return { database, folder: ddocsFolder(kind), machines: table.machines }
   })
 }

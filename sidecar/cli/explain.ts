@@ -1,12 +1,13 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
+import { isAmong } from '../core/glob.ts'
 import { listMismatches } from '../deploy/list-mismatches.ts'
 import { explain } from '../docstate/operator/explain.ts'
 import { DDOC } from '../docstate/finding/pages.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
-import { isServed } from '../databases/roster.ts'
+import { patternsOf } from '../databases/roster.ts'
 import { createTables } from '../tables.ts'
 import { withCouch } from './connect.ts'
 import type { Terminal } from './terminal.ts'
@@ -23,13 +24,13 @@ export async function explainOne(terminal: Terminal, config: Config, db: string,
       clock: systemClock,
       publicUrl: '',
     })
-    const table = db === config.controlDb ? tables.control : tables.docstate
+    const { table } = tables.of(db)
     const database = couch.db(db)
     const { signal } = terminal
     const ddoc = await database.find(`_design/${DDOC}`, {}, { signal })
     const lines = await explain({
       ...{ database, table, id, signal, clock: systemClock },
-      served: isServed(db, [config.controlDb, ...config.databases]),
+      served: isAmong(db, patternsOf(config)),
       guarded: (ddoc?.machines ?? {}) as Machines,
       // Where there is no design document yet, the start brings it, with the machines of these handlers.
       faultsOf: (registration) => (ddoc ? listMismatches(ddoc, [registration], table.machines) : []),

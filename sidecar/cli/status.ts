@@ -6,7 +6,7 @@ import { countStates, type StateCount } from '../docstate/operator/status.ts'
 import { keepsIndexes } from '../duties.ts'
 import { measureIndexes } from '../indexes/measure.ts'
 import { readNotes } from '../indexes/notes.ts'
-import { resolveDatabases } from '../databases/roster.ts'
+import { patternsOf, resolveDatabases } from '../databases/roster.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
 import { withCouch } from './connect.ts'
 import { indexLines } from './index-lines.ts'
@@ -17,7 +17,7 @@ import { whileBuilding } from './while-building.ts'
 export async function status(terminal: Terminal, config: Config): Promise<void> {
   const { signal } = terminal
   await withCouch(config, async (couch) => {
-    const names = await resolveDatabases(couch, [config.controlDb, ...config.databases], signal)
+    const names = await resolveDatabases(couch, patternsOf(config), signal)
     for (const database of names) {
       try {
         const counting = countStates(couch.db(database), signal)

@@ -3,7 +3,19 @@
  * the table in docs/settings.md follow from here.
  */
 import { z } from 'zod'
-import { bytes, database, databases, duration, httpUrl, label, modules, sender, smtpUrl, whole } from './values.ts'
+import {
+  bytes,
+  database,
+  databases,
+  duration,
+  folders,
+  httpUrl,
+  label,
+  modules,
+  sender,
+  smtpUrl,
+  whole,
+} from './values.ts'
 
 export interface SettingInfo {
   /** What stands for the value in `--help`. */
@@ -38,6 +50,11 @@ export const settings = z.object({
     none: 'none',
     secret: 'word',
   }),
+  COUCHDB_PUBLIC_URL: described(httpUrl('https://couch.example.com', 'forbidden').optional(), {
+    argument: 'url',
+    meaning: 'where devices reach the CouchDB server: the base of the addresses that they are given',
+    none: 'COUCHDB_URL',
+  }),
   SMTP_URL: described(smtpUrl.optional(), {
     argument: 'url',
     meaning: 'the mail server',
@@ -63,12 +80,25 @@ export const settings = z.object({
   }),
   SIDECAR_MAIL_TEMPLATES: described(z.string().optional(), {
     argument: 'folder',
-    meaning: 'folder with your own confirm.subject.txt, confirm.txt, confirm.html',
+    meaning: 'folder with your own confirm.subject.txt, confirm.txt, confirm.html, invite.subject.txt …',
     none: 'none: built-in texts',
   }),
   SIDECAR_MAILS_PER_OWNER: described(whole(1, 1_000_000).prefault('5'), {
     argument: 'number',
     meaning: 'the most mails to one address within an hour',
+  }),
+  SIDECAR_INVITES_PER_OWNER: described(whole(0, 1_000_000).prefault('20'), {
+    argument: 'number',
+    meaning: 'the most mails within an hour by which one owner invites others to channels',
+  }),
+  SIDECAR_CHANNELS_PER_OWNER: described(whole(0, 1_000_000).prefault('100'), {
+    argument: 'number',
+    meaning: 'the most channels of one owner; each is a database',
+  }),
+  SIDECAR_CHANNEL_DDOCS: described(folders.optional(), {
+    argument: 'folders',
+    meaning: 'your own design documents for each channel: folders in the couchapp layout, separated by commas',
+    none: 'none',
   }),
   SIDECAR_CONFIRM_EXPIRY: described(duration('1s').prefault('24h'), {
     argument: 'time',

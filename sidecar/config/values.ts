@@ -88,5 +88,6 @@ export const databases = parsed('names of databases and globs, separated by comm
 })
 
 export const modules = parsed('paths of modules, separated by commas', commas)
+export const folders = parsed('paths of folders, separated by commas', commas)
 
 export const label = (expected: string) => z.string().regex(/^[\x21-\x7e]{1,128}$/, expected)

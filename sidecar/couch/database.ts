@@ -17,12 +17,24 @@ export interface ViewQuery {
   readonly group_level?: number
 }
 
+/** `_security`: who may do what there. Empty `members` are everybody. */
+export interface Security {
+  readonly admins: { readonly names: readonly string[]; readonly roles: readonly string[] }
+  readonly members: { readonly names: readonly string[]; readonly roles: readonly string[] }
+}
+
 /** One database. Every method throws `CouchError`, or the signal's reason. */
 export interface Database {
   readonly name: string
   info(options?: CallOptions): Promise<DbInfo>
   /** Makes the database; one that exists already is fine. True if it was made now. */
   create(options?: CallOptions): Promise<boolean>
+  /** Deletes the database; one that is not there is fine. True if it was deleted now. */
+  drop(options?: CallOptions): Promise<boolean>
+  /** As it is, whatever somebody has put there. */
+  security(options?: CallOptions): Promise<unknown>
+  /** There are no revisions of it: the last one counts. */
+  setSecurity(security: Security, options?: CallOptions): Promise<void>
   get<T = StoredDoc>(id: string, query?: Record<string, string | number | boolean>, options?: CallOptions): Promise<T>
   /** As `get`, with `undefined` for a document that is not there or deleted. */
   find(
@@ -79,6 +91,19 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany): 
         if (isCouchError(thrown, 'exists')) return false
         throw thrown
       }
+    },
+    async drop(options) {
+      try {
+        await call({ method: 'DELETE' }, options)
+        return true
+      } catch (thrown) {
+        if (isCouchError(thrown, 'not_found')) return false
+        throw thrown
+      }
+    },
+    security: (options) => call<unknown>({ path: '_security' }, options),
+    async setSecurity(security, options) {
+      await call({ method: 'PUT', path: '_security', body: security }, options)
     },
     get: (id, query, options) => call({ path: docPath(id), ...(query && { query }) }, options),
     async find(id, query, options) {

@@ -7,20 +7,20 @@ import { together } from '../core/together.ts'
 import { within } from '../core/within.ts'
 import { createSweeps } from '../couch/sweeps.ts'
 import { createCompiler } from '../deploy/compiler.ts'
-import { placesOf } from '../docstate/assess.ts'
 import type { FleetReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
 import { createBerth, forgetPlace, type Berth } from './berth.ts'
 import { WHO_IS_THERE_MS } from './follow.ts'
-import { ownerOf } from './owner.ts'
+import { workOut, type JobOf } from './jobs.ts'
 import { createSweep } from './sweep.ts'
 import { Visits, type VisitsOptions } from './visits.ts'
 
-export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'partOf' | 'onEnd' | 'owner' | 'sweepMs'> {
+export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'partOf' | 'jobOf' | 'onEnd' | 'sweepMs'> {
   /** Globs. */
   readonly databases: readonly string[]
   /** Names that are followed. */
   readonly except: ReadonlySet<string>
+  readonly jobOf: JobOf
   readonly sharing: Sharing
   /** Whether somebody tells `database:*`; otherwise all are looked at more often. */
   readonly areTold: () => boolean
@@ -35,10 +35,10 @@ export interface Fleet {
 }
 
 export function createFleet(options: FleetOptions): Fleet {
-  const { couch, databases, except, table, sharing, events, areTold, clock, random, log } = options
+  const { couch, databases, except, sharing, events, areTold, clock, random, log } = options
   const { lookAgainMs = [60_000, 5000] } = options
   const berths = new Map<string, Berth>()
-  const places = placesOf(table)
+  const jobOf = workOut(options.jobOf)
   let swept = 0
   let started = false
 
@@ -47,7 +47,7 @@ export function createFleet(options: FleetOptions): Fleet {
       ...options,
       compiler: createCompiler(),
       berths,
-      owner: ownerOf(places),
+      jobOf,
       partOf: (name) => sharing.whole(name),
     },
     onEnd(berth, again) {
@@ -59,7 +59,7 @@ export function createFleet(options: FleetOptions): Fleet {
   function isOurs(name: string): boolean {
     if (except.has(name) || !isAmong(name, databases)) return false
     const part = sharing.whole(name)
-    return places.some((place) => part.isOurs(place, name))
+    return jobOf(name).places.some((place) => part.isOurs(place, name))
   }
 
   function berthOf(name: string): Berth {
@@ -98,7 +98,7 @@ export function createFleet(options: FleetOptions): Fleet {
     async run(signal) {
       if (started) throw new Error('the fleet was started twice')
       started = true
-      if (places.length === 0 || databases.length === 0) return
+      if (databases.length === 0) return
       await within(clock, WHO_IS_THERE_MS, sharing.known, signal).catch(() => undefined)
       events.subscribe('database:created', ({ event }) => renew(event.database), { signal })
       events.subscribe('database:updated', ({ event }) => tell(event.database), { signal })

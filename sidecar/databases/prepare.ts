@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
-import { ddocsFolder } from '../deploy/compile.ts'
+import { ddocsFolder, type DatabaseKind } from '../deploy/compile.ts'
 import type { Compiler } from '../deploy/compiler.ts'
 import { deployDdocs } from '../deploy/deploy.ts'
 import { DeployError } from '../deploy/errors.ts'
@@ -14,7 +14,7 @@ import { DDOC } from '../docstate/finding/pages.ts'
 export interface PrepareOptions {
   readonly couch: Couch
   readonly name: string
-  readonly kind: 'control' | 'docstate'
+  readonly kind: DatabaseKind
   /** What is to run there. */
   readonly table: DispatchTable
   /** For all databases one. */

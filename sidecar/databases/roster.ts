@@ -1,19 +1,26 @@
+import { userDatabasesOf } from '../accounts/names.ts'
 import { isAmong, isGlob } from '../core/glob.ts'
 import type { Couch } from '../couch/client.ts'
 
-/** Whether a database is among those that names and globs stand for. */
-export const isServed = isAmong
+/** Names and globs of all that a sidecar looks after: those of the settings, the control database, the users'. */
+export const patternsOf = ({
+  controlDb,
+  databases,
+}: {
+  readonly controlDb: string
+  readonly databases: readonly string[]
+}) => [...new Set([controlDb, ...databases, userDatabasesOf(controlDb)])]
 
 /** By which of them a database is served that is: its own name first. */
 export const patternOf = (name: string, patterns: readonly string[]): string =>
-  patterns.includes(name) ? name : patterns.find((pattern) => isServed(name, [pattern]))!
+  patterns.includes(name) ? name : patterns.find((pattern) => isAmong(name, [pattern]))!
 
 /** The databases that names and globs stand for now: names as they are, globs by what the server has. */
 export async function resolveDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {
   const names = new Set(patterns.filter((pattern) => !isGlob(pattern)))
   if (patterns.some(isGlob)) {
     const all = await couch.request<string[]>({ path: '_all_dbs', signal })
-    for (const name of all) if (isServed(name, patterns)) names.add(name)
+    for (const name of all) if (isAmong(name, patterns)) names.add(name)
   }
   return names
 }

@@ -1,17 +1,14 @@
 import { together } from '../core/together.ts'
-import type { DispatchTable } from '../docstate/assess.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { isGlob } from '../core/glob.ts'
 import { createFleet, type Fleet, type FleetOptions } from './fleet.ts'
 import { followDatabase } from './follow.ts'
 
-export interface ServeOptions extends Omit<FleetOptions, 'except' | 'table'> {
+export interface ServeOptions extends Omit<FleetOptions, 'except'> {
   readonly controlDb: string
   /** Names and globs. */
   readonly databases: readonly string[]
-  /** What runs in the control database, and in any other. */
-  readonly tables: { readonly control: DispatchTable; readonly docstate: DispatchTable }
   /** Of the databases that are served now. */
   readonly engines: Map<string, Engine>
   /** Where its engine counts what it does. */
@@ -26,14 +23,13 @@ export interface Served {
 
 /** The databases that the settings name are followed, for ever; those that come to match a glob are visited. */
 export function serveDatabases(options: ServeOptions): Served {
-  const { controlDb, databases, tables, engines, countsOf, log } = options
+  const { controlDb, databases, jobOf, engines, countsOf, log } = options
   const named = new Set([controlDb, ...databases.filter((pattern) => !isGlob(pattern))])
-  const fleet = createFleet({ ...options, databases: databases.filter(isGlob), except: named, table: tables.docstate })
+  const fleet = createFleet({ ...options, databases: databases.filter(isGlob), except: named })
 
   const follow = (name: string) => (signal: AbortSignal) => {
-    const kind = name === controlDb ? 'control' : 'docstate'
     const onEngine = (engine: Engine) => void engines.set(name, engine)
-    const own = { name, kind, table: tables[kind], counts: countsOf(name), log: log.child({ db: name }) } as const
+    const own = { ...jobOf(name), name, counts: countsOf(name), log: log.child({ db: name }) }
     return followDatabase({ ...options, ...own, onEngine }, signal).finally(() => engines.delete(name))
   }
 

@@ -12,8 +12,16 @@ import { allSamples, samplesFrom } from './samples.ts'
 import { createSandbox } from './sandbox.ts'
 import { tryFunctions, type TriedFunction } from './trial.ts'
 
-/** The sidecar's own: `control` for the control database, `docstate` for any other that it follows. */
-export const ddocsFolder = (kind: 'control' | 'docstate'): string =>
+/** Databases that the sidecar has design documents for. */
+export type DatabaseKind =
+  | 'control'
+  /** The control database of a user. */
+  | 'user'
+  | 'channel'
+  /** Any other that it looks after. */
+  | 'docstate'
+
+export const ddocsFolder = (kind: DatabaseKind): string =>
   fileURLToPath(new URL(`../../ddocs/${kind}`, import.meta.url))
 
 export interface CompileOptions {

@@ -5,6 +5,7 @@ import { credentialFaults } from '../../ddocs/lib/credentials.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 import { hashedPassword, type Device, type HashedPassword } from './documents.ts'
 import { ownerRoleOf, userNameOf } from './names.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import type { DeviceUsers } from './users.ts'
 
 /**
@@ -61,9 +62,10 @@ const failureOf = (work: Promise<unknown>): Promise<{ readonly thrown: unknown }
     (thrown: unknown) => ({ thrown }),
   )
 
-/** device revoked: its user is gone, and with it its access. The document stays as it is. */
+/** device revoked: its user is gone, and with it its access; the owner's other devices read of it. The document stays. */
 export const takeAccount =
-  ({ users }: { readonly users: DeviceUsers }) =>
+  ({ users, accounts }: { readonly users: DeviceUsers; readonly accounts: Pick<Accounts, 'remind'> }) =>
   async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
     await users.revoke(userNameOf(doc._id), doc._id, { signal: ctx.signal })
+    await accounts.remind(doc.owner, { signal: ctx.signal })
   }

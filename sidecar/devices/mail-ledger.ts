@@ -11,20 +11,23 @@ interface Line {
   readonly at: string
 }
 
+/** Counts the mails to an owner. False if that many have gone to him within the last hour. */
+export const takeMail = (documents: Documents, owner: string, key: string, limit: number, now: number) =>
+  takeFrom(documents, `mails:${ownerHashOf(owner)}`, key, limit, now)
+
 /**
- * Counts the mails to an owner within the last hour, in one small document per owner, so that all workers count
- * together and a restart forgets nothing. Taking twice with one key counts once, from the last time.
+ * Counts the mails of the last hour in one small document of this id, so that all workers count together and a restart
+ * forgets nothing. Taking twice with one key counts once, from the last time.
  *
- * @returns false if the owner has had as many as allowed
+ * @returns false if there were as many as allowed
  */
-export async function takeMail(
+export async function takeFrom(
   documents: Documents,
-  owner: string,
+  _id: string,
   key: string,
   limit: number,
   now: number,
 ): Promise<boolean> {
-  const _id = `mails:${ownerHashOf(owner)}`
   for (let tries = 1; ; tries++) {
     const ledger = await documents.find(_id)
     const lines = ((ledger?.mails ?? []) as Line[]).filter(({ at }) => Date.parse(at) > now - HOUR_MS)

@@ -1,4 +1,5 @@
 import type { ControlMachines } from '../../ddocs/machines.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import type { Clock } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Control } from '../docstate/control.ts'
@@ -11,6 +12,8 @@ import type { DeviceUsers } from './users.ts'
 export interface RegistrationOptions extends MailOptions {
   readonly clock: Clock
   readonly users: DeviceUsers
+  /** Who is told that a device is revoked. */
+  readonly accounts: Pick<Accounts, 'remind'>
 }
 
 /** A mail server may be away for some hours: 20 tries over four to nine of them. */

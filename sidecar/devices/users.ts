@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { CallOptions, Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { HashedPassword } from './documents.ts'
@@ -18,6 +17,10 @@ export interface DeviceUser {
   readonly password: HashedPassword
 }
 
+/** It may have been given others meanwhile: those of its owner's channels. */
+const hasAll = (there: unknown, roles: readonly string[]): boolean =>
+  Array.isArray(there) && roles.every((role) => there.includes(role))
+
 const TRIES = 10
 
 const idOf = (name: string) => `org.couchdb.user:${name}`
@@ -36,8 +39,8 @@ export function createDeviceUsers(users: Database): DeviceUsers {
       } catch (thrown) {
         if (!isCouchError(thrown, 'conflict')) throw thrown
         const there = await users.get(doc._id, {}, options)
-        if (there.device_id !== deviceId || !isDeepStrictEqual(there.roles, roles)) throw thrown // another owner's
-        await users.put({ ...doc, _rev: there._rev }, options)
+        if (there.device_id !== deviceId || !hasAll(there.roles, roles)) throw thrown // another owner's
+        await users.put({ ...doc, roles: there.roles, _rev: there._rev }, options)
       }
     },
 

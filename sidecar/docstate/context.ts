@@ -43,6 +43,7 @@ export function createRun(options: ContextOptions, flight: Flight): Run {
   let mail: EntryMail | undefined
 
   const context: Context = {
+    database: options.database.name,
     get key() {
       return (key ??= keyOf(options.database.name, flight))
     },

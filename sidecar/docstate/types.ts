@@ -74,6 +74,8 @@ export interface HandlerOptions {
 
 /** What a handler gets beside the document. */
 export interface Context {
+  /** Name of the database that the document is in. */
+  readonly database: string
   /** The same for every try of one entry, and for no other: give it to the mail or payment provider. */
   readonly key: string
   /** 1 for the first try. */

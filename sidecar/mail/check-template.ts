@@ -1,26 +1,21 @@
 import mustache from 'mustache'
-import type { TemplateFile } from './confirm-texts.ts'
-import type { ConfirmValues } from './templates.ts'
-
-const names: Readonly<Record<keyof ConfirmValues, true>> = {
-  name: true,
-  link: true,
-  expires_in: true,
-  owner: true,
-}
+import { filesOf, kinds, type MailKind } from './kinds.ts'
 
 /** What is wrong with a user's template, as "expected …, got …". */
-export function checkTemplate(file: TemplateFile, text: string): string[] {
+export function checkTemplate(kind: MailKind, file: string, text: string): string[] {
+  const names: readonly string[] = kinds[kind].values
+  const { needs } = kinds[kind]
+  const { subject, html } = filesOf(kind)
   try {
     const tags = tagsOf(mustache.parse(text) as Token[])
-    const unknown = tags.filter((tag) => tag.kind === '>' || !Object.hasOwn(names, tag.name))
+    const unknown = tags.filter((tag) => tag.kind === '>' || !names.includes(tag.name))
     const faults = unknown.map(
-      (tag) => `expected one of ${Object.keys(names).join(', ')}, got {{${tag.kind === '>' ? '> ' : ''}${tag.name}}}`,
+      (tag) => `expected one of ${names.join(', ')}, got {{${tag.kind === '>' ? '> ' : ''}${tag.name}}}`,
     )
-    if (file !== 'confirm.subject.txt' && !tags.some((tag) => tag.name === 'link')) {
-      faults.push('expected {{link}} somewhere in it, got a mail without the link')
+    if (needs !== undefined && file !== subject && !tags.some((tag) => tag.name === needs)) {
+      faults.push(`expected {{${needs}}} somewhere in it, got a mail without the ${needs}`)
     }
-    if (file === 'confirm.html' && tags.some((tag) => tag.kind === '&')) {
+    if (file === html && tags.some((tag) => tag.kind === '&')) {
       faults.push('expected {{…}}, got {{{…}}} or {{&…}}, which would put what strangers wrote into HTML as it is')
     }
     return faults

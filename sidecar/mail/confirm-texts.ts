@@ -48,5 +48,3 @@ If it was not you, ignore this mail: nothing happens without the code.
 </html>
 `,
 } as const
-
-export type TemplateFile = keyof typeof confirmTexts

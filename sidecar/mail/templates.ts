@@ -10,19 +10,7 @@ import { join } from 'node:path'
 import mustache from 'mustache'
 import { ConfigError } from '../core/errors.ts'
 import { checkTemplate } from './check-template.ts'
-import { confirmTexts, type TemplateFile } from './confirm-texts.ts'
-
-/** What a template may use: `{{name}}` and so on. */
-export interface ConfirmValues {
-  /** What the device calls itself. */
-  readonly name: string
-  /** The address of the confirm page. */
-  readonly link: string
-  /** In words: `24 hours`. */
-  readonly expires_in: string
-  /** The address that the mail goes to. */
-  readonly owner: string
-}
+import { filesOf, kinds, type MailKind, type MailValues } from './kinds.ts'
 
 export interface Rendered {
   readonly subject: string
@@ -30,53 +18,61 @@ export interface Rendered {
   readonly html: string
 }
 
-export interface Templates {
-  confirm(values: ConfirmValues): Rendered
-}
+/** One function for each kind of mail. */
+export type Templates = { readonly [K in MailKind]: (values: MailValues[K]) => Rendered }
 
 /** Room for a name, not for a message to somebody else's address. */
 const MAX_NAME = 80
 const MAX_ADDRESS = 254
-const FILES = Object.keys(confirmTexts) as TemplateFile[]
+const ADDRESSES = ['owner', 'member']
+/** Ours: nobody else has written it. */
+const LINK = 'link'
+const KINDS = Object.keys(kinds) as MailKind[]
 
 /**
- * @param folder with any of `confirm.subject.txt`, `confirm.txt`, `confirm.html`
+ * @param folder with any of `confirm.subject.txt`, `confirm.txt`, `confirm.html`, and the same of `invite`
  * @throws ConfigError with a fault for each file that cannot be read or used
  */
 export function loadTemplates(folder?: string): Templates {
-  const texts: Record<TemplateFile, string> = { ...confirmTexts }
   const faults: string[] = []
-  for (const { file, path } of filesIn(folder, faults)) {
-    const own = readOwn(path, faults)
-    if (own === undefined) continue
-    texts[file] = own
-    faults.push(...checkTemplate(file, own).map((fault) => `SIDECAR_MAIL_TEMPLATES: ${path}: ${fault}`))
+  if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    faults.push(`SIDECAR_MAIL_TEMPLATES: expected a folder, got "${folder}"`)
   }
+  const texts = Object.fromEntries(KINDS.map((kind) => [kind, textsOf(kind, folder, faults)]))
   if (faults.length > 0) throw new ConfigError(faults)
 
+  const render = (kind: MailKind) => (values: Readonly<Record<string, string>>) =>
+    renderMail(kind, texts[kind]!, Object.fromEntries(Object.entries(values).map(shortened)))
+  return { confirm: (values) => render('confirm')({ ...values }), invite: (values) => render('invite')({ ...values }) }
+}
+
+function renderMail(kind: MailKind, texts: Readonly<Record<string, string>>, view: object): Rendered {
+  const { subject, text, html } = filesOf(kind)
+  const plain = (file: string) => mustache.render(texts[file]!, view, undefined, { escape: String })
   return {
-    confirm(values) {
-      const view = {
-        ...values,
-        name: oneLine(values.name, MAX_NAME),
-        owner: oneLine(values.owner, MAX_ADDRESS),
-      }
-      const plain = (file: TemplateFile) => mustache.render(texts[file], view, undefined, { escape: String })
-      return {
-        subject: oneLine(plain('confirm.subject.txt'), MAX_ADDRESS),
-        text: plain('confirm.txt'),
-        html: mustache.render(texts['confirm.html'], view),
-      }
-    },
+    subject: oneLine(plain(subject), MAX_ADDRESS),
+    text: plain(text),
+    html: mustache.render(texts[html]!, view),
   }
 }
 
-function filesIn(folder: string | undefined, faults: string[]): { file: TemplateFile; path: string }[] {
-  if (folder === undefined) return []
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
-    faults.push(`SIDECAR_MAIL_TEMPLATES: expected a folder, got "${folder}"`)
+const shortened = ([name, value]: [string, string]): [string, string] => [
+  name,
+  name === LINK ? value : oneLine(value, ADDRESSES.includes(name) ? MAX_ADDRESS : MAX_NAME),
+]
+
+/** The built-in ones, each in the place of which the folder may have another. */
+function textsOf(kind: MailKind, folder: string | undefined, faults: string[]): Record<string, string> {
+  const texts = { ...kinds[kind].texts }
+  if (folder === undefined) return texts
+  for (const file of Object.keys(texts)) {
+    const path = join(folder, file)
+    const own = readOwn(path, faults)
+    if (own === undefined) continue
+    texts[file] = own
+    faults.push(...checkTemplate(kind, file, own).map((fault) => `SIDECAR_MAIL_TEMPLATES: ${path}: ${fault}`))
   }
-  return FILES.map((file) => ({ file, path: join(folder, file) }))
+  return texts
 }
 
 function readOwn(path: string, faults: string[]): string | undefined {

@@ -13,7 +13,7 @@ import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 
-interface RigOptions extends Partial<Omit<ServeOptions, 'tables'>> {
+interface RigOptions extends Partial<ServeOptions> {
   /** By which the server is reached. */
   readonly by?: string
   readonly url?: string
@@ -70,7 +70,8 @@ export function startFleet(
     leaseMs: 2000,
     ...own,
     ...{ events, databases },
-    tables: { control: createControl({}), docstate: control },
+    jobOf: (name) =>
+      name === controlDb ? { kind: 'control', table: createControl({}) } : { kind: 'docstate', table: control },
   })
   const stopping = new AbortController()
   const running = served.run(stopping.signal)

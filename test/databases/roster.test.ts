@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isServed } from '../../sidecar/databases/roster.ts'
+import { isAmong } from '../../sidecar/core/glob.ts'
 
 test.each([
   ['control', ['control'], true],
@@ -10,5 +10,5 @@ test.each([
   ['_users', ['*'], false],
   ['_users', ['*', '_users'], true],
 ])('%s is served by %j: %s', (name, patterns, served) => {
-  expect(isServed(name, patterns)).toBe(served)
+  expect(isAmong(name, patterns)).toBe(served)
 })

@@ -2,6 +2,7 @@
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import { controlMachines, type ControlMachines } from '../../ddocs/machines.ts'
+import { createAccounts } from '../../sidecar/accounts/accounts.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -37,6 +38,7 @@ export async function startRegistrationRig(database: Database, options: Registra
     confirmExpiryMs: 3_600_000,
     mailsPerOwner,
     users: createDeviceUsers(couch.db('_users')),
+    accounts: createAccounts(couch.db(database.name)),
   }
   const register = (control: Control) => registerDevices(control as unknown as Control<ControlMachines>, registration)
   return startRig(couch.db(database.name), register, { machines: controlMachines, mailer, worker })

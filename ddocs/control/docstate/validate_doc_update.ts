@@ -11,15 +11,17 @@ import { isSettings, settingsFaults } from '../../lib/live-settings.ts'
 import type { Machines } from '../../machine.ts'
 import type { ControlMachines } from '../../machines.ts'
 
+type ClientsType = Extract<keyof ControlMachines, 'device' | 'confirm'>
 type FaultsOf = (doc: Doc, before: Doc | null) => string[]
 
-const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<keyof ControlMachines, FaultsOf>> = {
+/** Of what clients make; everything else the sidecar makes alone. */
+const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<ClientsType, FaultsOf>> = {
   device: (doc, before) => [...deviceFaults(doc), ...deviceChangeFaults(doc, before)],
   confirm: (doc, before) => [...confirmFaults(doc), ...confirmChangeFaults(doc, before)],
 }
 
 /** Documents of the sidecar's own, whoever asks for them first. */
-const RESERVED = /^(mails|guesses|config|worker):/
+const RESERVED = /^(mails|guesses|config|worker|account|channel|database|invitation|invitations):/
 
 export default function validate(
   this: { readonly machines: Machines },
@@ -32,7 +34,7 @@ export default function validate(
   const { machines } = this
   const { type } = newDoc
   if (typeof type !== 'string' || !has(machines, type))
-    forbid(`expected a document of type ${Object.keys(machines).join(' or ')}, got type ${quote(type)}`)
+    forbid(`expected a document of type ${typesForClients(machines).join(' or ')}, got type ${quote(type)}`)
   const before = beforeOf({ oldDoc })
   const doc = type === 'device' ? asAskedAgain(newDoc, before) : newDoc
   if (RESERVED.test(String(newDoc._id)) || (before && !has(machines, String(before.type))))
@@ -41,6 +43,12 @@ export default function validate(
   if (refusal !== undefined) forbid(refusal)
   refuse((has(shapes, type) && shapes[type]?.(doc, before)) || [])
 }
+
+const typesForClients = (machines: Machines): string[] =>
+  Object.keys(machines).filter((type) => {
+    const machine = machines[type] ?? {}
+    return Object.keys(machine).some((state) => machine[state]?.create === 'client')
+  })
 
 function refuse(faults: readonly string[]): void {
   if (faults.length > 0) forbid(faults.join('; '))

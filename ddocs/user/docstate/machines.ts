@@ -1,0 +1,1 @@
+export { userMachines as default } from '../../machines.ts'

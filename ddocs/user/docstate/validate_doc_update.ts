@@ -1,0 +1,38 @@
+/**
+ * Guards a user's control database. Only the user's own devices write there, often after some time offline: they may
+ * have made several steps, and what they write wrongly becomes a document in `error`, which they see, not a refusal,
+ * which they do not. Documents of other types are the app's.
+ */
+import { forbid, has, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
+import { beforeOf, refusalOf } from '../../lib/guard.ts'
+import { presentOf, unchangedFaults } from '../../lib/shape.ts'
+import type { Machines } from '../../machine.ts'
+
+/** What the sidecar writes in documents of a type. */
+const SIDECARS: Readonly<Record<string, readonly string[]>> = {
+  device: ['user', 'name', 'owner', 'owner_role', 'device_id', 'error'],
+  channel: ['database', 'syncpoint', 'owner_role', 'error'],
+  subscription: ['from', 'error'],
+}
+
+/** The sidecar makes documents of these ids, and nobody else. */
+const RESERVED = /^(device-|channel:)/
+
+export default function validate(
+  this: { readonly machines: Machines },
+  newDoc: Doc,
+  oldDoc: Doc | null,
+  userCtx: UserCtx,
+): void {
+  if (isAdmin(userCtx)) return
+  const refusal = refusalOf({ newDoc, oldDoc, userCtx, machines: this.machines, mayHaveSteps: true })
+  if (refusal !== undefined) forbid(refusal)
+  const before = beforeOf({ oldDoc })
+  if (!before && RESERVED.test(String(newDoc._id))) forbid('documents whose ids begin so are the sidecar’s own')
+  const { type } = newDoc
+  if (typeof type !== 'string' || !has(SIDECARS, type)) return
+  const fields = presentOf({ ...before, ...newDoc }, SIDECARS[type] ?? [])
+  const kept = newDoc.state === 'new' ? presentOf(newDoc, fields) : fields // whoever asks anew may leave them out
+  const faults = unchangedFaults(newDoc, before, kept, 'what the sidecar wrote')
+  if (faults.length > 0) forbid(faults.join('; '))
+}

@@ -1,0 +1,1 @@
+export { emitByState as default } from '../../../../lib/by-state.ts'

@@ -1,0 +1,1 @@
+export { emitConflicts as default } from '../../../../lib/conflicts.ts'

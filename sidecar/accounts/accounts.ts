@@ -1,0 +1,91 @@
+import type { CallOptions, Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { normaliseAddress, ownerRoleOf } from '../devices/names.ts'
+import type { Account, Ownership, StoredAccount } from './documents.ts'
+import { accountIdOf, ownershipIdOf } from './names.ts'
+
+/** What an account may not know yet. */
+export interface News {
+  /** Id of a device document. */
+  readonly device?: string
+  /** Id of a channel record. */
+  readonly channel?: string
+}
+
+/** The accounts, in the control database. Every method throws `CouchError`, or the signal's reason. */
+export interface Accounts {
+  find(address: string, options: CallOptions): Promise<StoredAccount | undefined>
+  /** Whose control database this is; undefined if it is nobody's, whatever it is called. */
+  ofDatabase(database: string, options: CallOptions): Promise<StoredAccount | undefined>
+  /** Has everything of an account looked at, or looked at again. Makes the account of an address that has none. */
+  tell(address: string, news: News, options: CallOptions): Promise<StoredAccount>
+  /** As `tell`, where there is an account. */
+  remind(address: string, options: CallOptions): Promise<void>
+}
+
+/** So many may tell the same account at once. */
+const TRIES = 50
+
+export function createAccounts(control: Database): Accounts {
+  const find = async (id: string, options: CallOptions) => asAccount(await control.find(id, {}, options))
+
+  async function write(
+    address: string,
+    next: (there: StoredAccount | undefined) => Account | undefined,
+    options: CallOptions,
+  ): Promise<StoredAccount | undefined> {
+    for (let tries = 1; ; tries++) {
+      const account = next(await find(accountIdOf(address), options))
+      if (!account) return undefined
+      try {
+        return { ...account, _rev: await control.put(account, options) }
+      } catch (thrown) {
+        if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
+      }
+    }
+  }
+
+  return {
+    find: (address, options) => find(accountIdOf(address), options),
+
+    async ofDatabase(database, options) {
+      const ownership = (await control.find(ownershipIdOf(database), {}, options)) as Partial<Ownership> | undefined
+      if (ownership?.type !== 'user_database' || typeof ownership.account !== 'string') return undefined
+      return find(ownership.account, options)
+    },
+
+    async tell(address, news, options) {
+      return (await write(address, (there) => withNews(there ?? newAccount(address), news), options))!
+    },
+    async remind(address, options) {
+      await write(address, (there) => there && withNews(there, {}), options)
+    },
+  }
+}
+
+const asAccount = (doc: StoredDoc | undefined): StoredAccount | undefined =>
+  doc?.type === 'account' ? (doc as StoredAccount) : undefined
+
+function newAccount(given: string): Account & { state: string } {
+  const address = normaliseAddress(given)
+  const fields = { address, owner_role: ownerRoleOf(address), devices: [], channels: [] }
+  return { _id: accountIdOf(address), type: 'account', state: 'new', ...fields }
+}
+
+/**
+ * In state `changed`, as if it had just come there: also where it is so already, since whoever looks at it now may have
+ * looked too soon. One without a user's id gets that first.
+ */
+function withNews({ docstate: _entry, error: _error, ...account }: Account, { device, channel }: News): Account {
+  const { user_id, devices, channels } = account
+  return {
+    ...account,
+    state: user_id === undefined ? 'new' : 'changed',
+    devices: withOne(devices, device),
+    channels: withOne(channels, channel),
+  }
+}
+
+const withOne = (known: readonly string[], id: string | undefined): readonly string[] =>
+  id === undefined || known.includes(id) ? known : [...known, id]

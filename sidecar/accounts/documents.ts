@@ -1,0 +1,27 @@
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+
+/** A person: one address, the devices, the channels. In the control database. */
+export interface Account extends Doc {
+  readonly type: 'account'
+  /** In one spelling (`normaliseAddress`). */
+  readonly address: string
+  /** Of all its devices. */
+  readonly owner_role: string
+  /** Random. Given once, in state `new`. */
+  readonly user_id?: string
+  /** Its control database, as soon as that is there. */
+  readonly database?: string
+  /** Ids of device documents: those that count, and perhaps some that do not any more. */
+  readonly devices: readonly string[]
+  /** Ids of channel records: the same. */
+  readonly channels: readonly string[]
+}
+
+export type StoredAccount = Account & StoredDoc
+
+/** Whose a database is: `database:userdb-…` in the control database, written before the database is made. */
+export interface Ownership extends Doc {
+  readonly type: 'user_database'
+  /** Id of the account. */
+  readonly account: string
+}

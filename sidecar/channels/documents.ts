@@ -1,0 +1,79 @@
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+
+/** A channel as its users see it, in their control databases: the owner's wish, and the copy of each member. */
+export interface Channel extends Doc {
+  readonly type: 'channel'
+  readonly name: string
+  /** Address. */
+  readonly owner: string
+  /** Addresses, without the owner's. */
+  readonly members?: readonly string[]
+  /** In `closing`: what becomes of the database. */
+  readonly close?: Close
+  readonly database?: string
+  /** Address of the database, for devices. */
+  readonly syncpoint?: string
+  readonly owner_role?: string
+}
+
+/** `archive`: kept, for server admins alone. */
+export type Close = 'archive' | 'delete'
+
+/** What is true of a channel. In the control database. */
+export interface ChannelRecord extends Doc {
+  readonly type: 'channel_record'
+  readonly name: string
+  readonly owner: string
+  readonly owner_role: string
+  /** Where the owner's channel document is. */
+  readonly user_database: string
+  readonly document: string
+  /** Addresses, in one spelling. */
+  readonly members: readonly string[]
+  /** Who was a member, and may not have been told yet that he is none. */
+  readonly former: readonly string[]
+  /** Counts up when a closed channel is made again. */
+  readonly life: number
+  readonly database: string
+  readonly role: string
+  readonly close?: Close
+  /** What became of the databases of earlier lives. */
+  readonly ended?: readonly Ended[]
+}
+
+export interface Ended {
+  readonly database: string
+  readonly close: Close
+}
+
+export type StoredRecord = ChannelRecord & StoredDoc
+
+/** That a channel is to be on a user's devices. */
+export interface Subscription extends Doc {
+  readonly type: 'subscription'
+  /** `_id` of the channel, in the same database. */
+  readonly channel_id: string
+  /** By the names of devices, where it is otherwise than for all. */
+  readonly devices?: Readonly<Record<string, 'active' | 'paused'>>
+  /** Of an invitation: who has invited. */
+  readonly from?: string
+}
+
+/** One mail to somebody who has no device yet. In the control database. */
+export interface Invitation extends Doc {
+  readonly type: 'invitation'
+  readonly member: string
+  readonly owner: string
+  /** Name of the channel. */
+  readonly channel: string
+  /** Id of its record. */
+  readonly record: string
+}
+
+export const isRecord = (doc: StoredDoc | undefined): doc is StoredRecord => doc?.type === 'channel_record'
+
+/** Its members have access, or are about to. */
+export const isOpen = ({ state }: ChannelRecord): boolean => state === 'changed' || state === 'ready'
+
+export const isMember = ({ owner, members }: ChannelRecord, address: string): boolean =>
+  owner === address || members.includes(address)

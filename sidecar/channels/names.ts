@@ -1,0 +1,19 @@
+import { createHash } from 'node:crypto'
+
+const digest = (...texts: readonly (string | number)[]) =>
+  createHash('sha256').update(JSON.stringify(texts)).digest('hex').slice(0, 32)
+
+/** One spelling for a name: two that look the same are the same. */
+export const normaliseName = (name: string): string => name.trim().normalize('NFC')
+
+/** One record for a name of an owner, whoever makes it first. The user's id is random, so nobody else guesses it. */
+export const recordIdOf = (userId: string, name: string): string => `channel:${digest(userId, normaliseName(name))}`
+
+/** Of the database and of the role. Each life of a channel has its own. */
+export const databaseNameOf = (recordId: string, life: number): string => `channel-${digest(recordId, life)}`
+
+/** One subscription for a channel, whichever device makes it. */
+export const subscriptionIdOf = (channelId: string): string => `subscription:${channelId}`
+
+/** One mail for a member in each life of a channel. */
+export const invitationIdOf = (database: string, member: string): string => `invitation:${digest(database, member)}`

@@ -1,0 +1,86 @@
+/**
+ * What stands in a user's database, as it follows from what is true. Pure: each function gets the document that is
+ * there, and returns the one that should be, or undefined where it should stay as it is.
+ */
+import { same } from '../../../ddocs/lib/same.ts'
+import type { StoredAccount } from '../../accounts/documents.ts'
+import type { Doc, StoredDoc } from '../../couch/documents.ts'
+import type { StoredDevice } from '../../devices/documents.ts'
+import { userNameOf } from '../../devices/names.ts'
+import { isMember, isOpen, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
+import { subscriptionIdOf } from '../names.ts'
+import { isAsWished } from '../shape.ts'
+
+export function deviceCopy(device: StoredDevice, there: StoredDoc | undefined): Doc | undefined {
+  const { _id, state, name, owner, owner_role } = device
+  if (state === 'revoked') return there && there.state !== 'revoked' ? next(there, 'revoked') : undefined
+  if (state !== 'active' || there?.state === 'revoked') return undefined // its own handler sees to that
+  const user = userNameOf(_id)
+  const copy = { type: 'device', state, ...(name !== undefined && { name }), owner, owner_role, user, device_id: _id }
+  return differing({ ...copy, _id: user }, there)
+}
+
+/** Under which id a user sees a channel: the owner's is his own document. */
+export const copyIdOf = (record: StoredRecord, { address }: StoredAccount): string =>
+  record.owner === address ? record.document : record._id
+
+export function channelCopy(
+  record: StoredRecord,
+  account: StoredAccount,
+  syncpointOf: (database: string) => string,
+  there: StoredDoc | undefined,
+): Doc | undefined {
+  const { name, owner, owner_role, members, database, state } = record
+  const isOwner = owner === account.address
+  if (isOpen(record) && isMember(record, account.address)) {
+    const given = { database, syncpoint: syncpointOf(database), owner_role }
+    if (!isOwner) {
+      const copy = { type: 'channel', state: 'ready', name, owner, members, ...given }
+      return differing({ ...copy, _id: record._id }, there)
+    }
+    const isWaiting = there?.type === 'channel' && (there.state === 'new' || there.state === 'ready')
+    if (!isWaiting || !isAsWished(record, there as Channel & StoredDoc)) return undefined
+    return differing({ ...there, ...given, state: 'ready' }, there)
+  }
+  if (there?.type !== 'channel') return undefined
+  if (state === 'closed') {
+    const isOpenYet = there.state === 'ready' || there.state === 'closing'
+    return isOpenYet && there.database === database ? next(there, 'closed') : undefined
+  }
+  return isOpen(record) && there.state === 'ready' ? next(there, 'removed') : undefined
+}
+
+/** After the channel's copy: `channel` is as it will be. */
+export function subscriptionCopy(
+  record: StoredRecord,
+  { address }: StoredAccount,
+  channel: { readonly before: StoredDoc | undefined; readonly now: Doc | undefined },
+  there: StoredDoc | undefined,
+): Doc | undefined {
+  const { before, now } = channel
+  if (!now) return undefined
+  const hasEnded = now.state === 'closed' || now.state === 'removed'
+  if (hasEnded) return there?.type === 'subscription' && there.state !== 'ended' ? next(there, 'ended') : undefined
+  if (now.state !== 'ready') return undefined
+  const begins = before === undefined || before.state === 'removed' || before.database !== now.database
+  if (there && !(begins && there.type === 'subscription' && there.state === 'ended')) return undefined
+  const isOwner = record.owner === address
+  const fields: Subscription = {
+    ...{ _id: subscriptionIdOf(now._id), type: 'subscription', state: isOwner ? 'active' : 'invite' },
+    ...{ channel_id: now._id, ...(!isOwner && { from: record.owner }) },
+  }
+  return { ...there, ...fields }
+}
+
+/** The document in another state, without what was said of the one that it leaves. */
+function next({ docstate: _entry, error: _error, ...doc }: StoredDoc, state: string): Doc {
+  return { ...doc, state }
+}
+
+/** Undefined where it is there already. */
+function differing(wanted: Doc, there: StoredDoc | undefined): Doc | undefined {
+  const { docstate: _entry, error: _error, _conflicts, ...doc } = wanted
+  const made = { ...(doc as Doc), ...(there && { _rev: there._rev }) }
+  const { _conflicts: _beside, ...known } = there ?? {}
+  return same(made, known) ? undefined : made
+}

@@ -1,0 +1,50 @@
+import type { Couch } from '../../couch/client.ts'
+import type { CallOptions } from '../../couch/database.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import { isCouchError } from '../../couch/errors.ts'
+import type { Compiler } from '../../deploy/compiler.ts'
+import { makeDatabase } from '../../deploy/make-database.ts'
+import type { Context } from '../../docstate/types.ts'
+import { endDatabase } from './close.ts'
+import { isRecord, type ChannelRecord, type Close, type StoredRecord } from '../documents.ts'
+
+export interface MakingOptions {
+  readonly couch: Couch
+  readonly compiler: Compiler
+  /** Folders of design documents that each channel gets. */
+  readonly templates: readonly string[]
+}
+
+/** channel_record new → changed: the database is there, closed to all but its members-to-be. */
+export const makeChannel =
+  ({ couch, compiler, templates }: MakingOptions) =>
+  async (record: StoredRecord, ctx: Context) => {
+    const options = { signal: ctx.signal }
+    const { database: name, role } = record
+    await makeDatabase({ couch, compiler }, { name, role, templates: templates.map((folder) => ({ folder })) }, options)
+    await describe(couch, record, options)
+    const end = endOf(await ctx.find(record._id), name)
+    if (end) await endDatabase(couch.db(name), end, options) // it was closed while this worker was late
+    return { ...record, state: 'changed' as const }
+  }
+
+/** What has become of a database meanwhile. */
+function endOf(record: StoredDoc | undefined, database: string): Close | undefined {
+  if (!isRecord(record)) return undefined
+  const isClosed = record.state === 'closing' || record.state === 'closed'
+  if (record.database === database) return isClosed ? record.close : undefined
+  return record.ended?.find((ended) => ended.database === database)?.close
+}
+
+/** What its members read of it. */
+async function describe(couch: Couch, { name, owner, database }: ChannelRecord, options: CallOptions): Promise<void> {
+  const described = couch.db(database)
+  const there = await described.find('description', {}, options)
+  if (there?.name === name && there.owner === owner) return
+  const doc = { ...there, _id: 'description', type: 'description', name, owner }
+  try {
+    await described.put(doc, options)
+  } catch (thrown) {
+    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker has written the same
+  }
+}

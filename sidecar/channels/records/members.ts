@@ -1,0 +1,56 @@
+import type { Accounts } from '../../accounts/accounts.ts'
+import type { Couch } from '../../couch/client.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import { isCouchError } from '../../couch/errors.ts'
+import type { Context } from '../../docstate/types.ts'
+import type { Channel, ChannelRecord, Invitation, StoredRecord } from '../documents.ts'
+import { invitationIdOf } from '../names.ts'
+import { channelFaults, isAsWished, membersOf } from '../shape.ts'
+import { tellAll } from './tell-all.ts'
+
+export interface MembersOptions {
+  readonly couch: Couch
+  readonly accounts: Accounts
+}
+
+/**
+ * channel_record changed → ready: its members are those that the owner's document names now; they and those who were are
+ * told, and who has no device yet is invited by mail. What is true is written before anybody is told.
+ */
+export const tellMembers =
+  ({ couch, accounts }: MembersOptions) =>
+  async (record: StoredRecord, ctx: Context) => {
+    const options = { signal: ctx.signal }
+    const wish = asWish(await couch.db(record.user_database).find(record.document, {}, options))
+    const now = wish && !isAsWished(record, wish) ? await ctx.save(withMembers(record, membersOf(wish))) : record
+    for (const { database, address } of await tellAll(accounts, now, options)) {
+      if (database === undefined) await invite(now, address, ctx)
+    }
+    return { ...now, state: 'ready' as const, former: [] }
+  }
+
+/** Undefined where it does not say who the members are: then they are who they were. */
+function asWish(doc: StoredDoc | undefined): (Channel & StoredDoc) | undefined {
+  const isWish = doc?.type === 'channel' && (doc.state === 'new' || doc.state === 'ready')
+  return isWish && channelFaults(doc).length === 0 ? (doc as Channel & StoredDoc) : undefined
+}
+
+function withMembers(record: StoredRecord, members: readonly string[]): ChannelRecord & { state: 'changed' } {
+  const gone = [...record.former, ...record.members].filter((address) => !members.includes(address))
+  return { ...record, state: 'changed', members, former: [...new Set(gone)] }
+}
+
+async function invite(
+  { _id: record, database, name, owner }: ChannelRecord,
+  member: string,
+  ctx: Context,
+): Promise<void> {
+  const _id = invitationIdOf(database, member)
+  if (await ctx.find(_id)) return
+  const invitation: Invitation = { _id, type: 'invitation', state: 'new', record, member, owner, channel: name }
+  try {
+    await ctx.put(invitation)
+  } catch (thrown) {
+    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker has made it
+  }
+}

@@ -1,0 +1,44 @@
+import type { CallOptions, Database } from '../../couch/database.ts'
+import { isCouchError } from '../../couch/errors.ts'
+import { isRecord, type ChannelRecord, type StoredRecord } from '../documents.ts'
+
+/** The records of channels, in the control database. */
+export interface Records {
+  find(id: string, options: CallOptions): Promise<StoredRecord | undefined>
+  /**
+   * Writes what `next` makes of the record as it is, again if it has changed meanwhile; nothing where that makes nothing.
+   * Its state counts as just come to.
+   */
+  write(
+    id: string,
+    next: (record: StoredRecord | undefined) => Promise<ChannelRecord | undefined>,
+    options: CallOptions,
+  ): Promise<void>
+}
+
+const TRIES = 50
+
+export function createRecords(control: Database): Records {
+  async function find(id: string, options: CallOptions) {
+    const doc = await control.find(id, {}, options)
+    return isRecord(doc) ? doc : undefined
+  }
+
+  return {
+    find,
+    async write(id, next, options) {
+      for (let tries = 1; ; tries++) {
+        const there = await find(id, options)
+        const made = await next(there)
+        if (!made) return
+        const { docstate: _entry, error: _error, ...record } = made
+        try {
+          await control.put({ ...record, ...(there && { _rev: there._rev }) }, options)
+          return
+        } catch (thrown) {
+          if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
+        }
+      }
+    },
+  }
+}

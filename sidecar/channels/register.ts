@@ -1,0 +1,88 @@
+import type { ControlMachines, UserMachines } from '../../ddocs/machines.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import { createAccounts, type Accounts } from '../accounts/accounts.ts'
+import { giveUserId, joinAccount, mergeAccount } from '../accounts/handlers.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Couch } from '../couch/client.ts'
+import { ddocsFolder } from '../deploy/compile.ts'
+import { createCompiler } from '../deploy/compiler.ts'
+import { makeDatabase } from '../deploy/make-database.ts'
+import type { Control } from '../docstate/control.ts'
+import type { Templates } from '../mail/templates.ts'
+import { reconcile } from './reconcile/account-changed.ts'
+import { closeChannel, tellClosed } from './records/close.ts'
+import { mailInvitation } from './records/invitation-new.ts'
+import { makeChannel } from './records/make.ts'
+import { tellMembers } from './records/members.ts'
+import { mergeRecord } from './records/merge.ts'
+import { createRecords } from './records/records.ts'
+import { takeClosing } from './wishes/channel-closing.ts'
+import { takeWish } from './wishes/channel-new.ts'
+import { revokeDevice } from './wishes/device-revoked.ts'
+import { activate } from './wishes/subscription-new.ts'
+
+export interface ChannelsOptions {
+  readonly couch: Couch
+  readonly controlDb: string
+  readonly templates: Templates
+  readonly clock: Clock
+  /** Folders of design documents that each channel gets beside the sidecar's own. */
+  readonly channelDdocs: readonly string[]
+  readonly channelsPerOwner: number
+  readonly invitesPerOwner: number
+  /** Under which devices reach CouchDB. Without a slash at its end. */
+  readonly syncUrl: string
+  /** Of a user's control database. */
+  readonly machines: Machines
+}
+
+/** Whatever is to be true becomes true: there is nothing to give up, and nobody to tell. */
+const UNTIL_DONE = { attempts: Number.MAX_SAFE_INTEGER }
+/** A mail server may be away for some hours. */
+const MAIL_TRIES = { attempts: 20, backoff: { baseMs: 2000, capMs: 3_600_000 } }
+
+export interface Channels {
+  readonly accounts: Accounts
+  /** In the control database. */
+  registerControl(control: Control<ControlMachines>): void
+  /** In each user's. */
+  registerUser(control: Control<UserMachines>): void
+}
+
+/** Accounts and channels: the handlers of what the users wish, and of what is to be true. */
+export function createChannels(options: ChannelsOptions): Channels {
+  const { couch, controlDb, templates, clock, channelDdocs, channelsPerOwner, invitesPerOwner, syncUrl, machines } =
+    options
+  const control = couch.db(controlDb)
+  const accounts = createAccounts(control)
+  const records = createRecords(control)
+  const compiler = createCompiler()
+  const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs] }
+  const userTemplates = [{ folder: ddocsFolder('user'), machines }]
+
+  return {
+    accounts,
+    registerControl(control_) {
+      control_.safe('device', 'active', joinAccount({ accounts }), UNTIL_DONE)
+      control_.unsafe('account', 'new', giveUserId({ controlDb }), { ...UNTIL_DONE, onLost: 'retry' })
+      const makeUserDatabase = (name: string, role: string, signal: AbortSignal) =>
+        makeDatabase({ couch, compiler }, { name, role, templates: userTemplates }, { signal })
+      const syncpointOf = (database: string) => `${syncUrl}/${database}`
+      control_.safe('account', 'changed', reconcile({ couch, control, makeUserDatabase, syncpointOf }), UNTIL_DONE)
+      control_.safe('channel_record', 'new', makeChannel(making), UNTIL_DONE)
+      control_.safe('channel_record', 'changed', tellMembers({ couch, accounts }), UNTIL_DONE)
+      control_.safe('channel_record', 'closing', closeChannel({ couch }), UNTIL_DONE)
+      control_.safe('channel_record', 'closed', tellClosed({ accounts }), UNTIL_DONE)
+      const inviting = { accounts, templates, clock, invitesPerOwner }
+      control_.unsafe('invitation', 'new', mailInvitation(inviting), MAIL_TRIES)
+      control_.resolve('account', mergeAccount)
+      control_.resolve('channel_record', mergeRecord)
+    },
+    registerUser(control_) {
+      control_.safe('channel', 'new', takeWish({ accounts, records, channelsPerOwner }), UNTIL_DONE)
+      control_.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
+      control_.safe('subscription', 'new', activate)
+      control_.safe('device', 'revoked', revokeDevice({ control }), UNTIL_DONE)
+    },
+  }
+}

@@ -1,0 +1,29 @@
+import { isCouchError } from '../../couch/errors.ts'
+import type { Database } from '../../couch/database.ts'
+import type { Doc, StoredDoc } from '../../couch/documents.ts'
+import type { Context } from '../../docstate/types.ts'
+
+/** The copy of a device's document, under the name of its CouchDB user. */
+export interface DeviceCopy extends Doc {
+  readonly type: 'device'
+  /** Of the document in the control database. */
+  readonly device_id: string
+  readonly owner_role: string
+}
+
+/** device revoked (in a user's database): the device's own document says so, and its handler takes the access away. */
+export const revokeDevice =
+  ({ control }: { readonly control: Database }) =>
+  async ({ device_id, owner_role }: DeviceCopy & StoredDoc, ctx: Context): Promise<void> => {
+    const options = { signal: ctx.signal }
+    const device = await control.find(device_id, {}, options)
+    const isTheirs = device?.type === 'device' && device.owner_role === owner_role
+    if (!isTheirs || device.state === 'revoked') return
+    const { docstate: _entry, error: _error, ...fields } = device
+    try {
+      await control.put({ ...fields, state: 'revoked' }, options)
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'conflict')) throw thrown
+      throw new Error(`the device ${device_id} has changed meanwhile`, { cause: thrown }) // and is looked at again
+    }
+  }

@@ -1,0 +1,32 @@
+import type { DatabaseKind } from '../deploy/compile.ts'
+import { placesOf, type DispatchTable } from '../docstate/assess.ts'
+import type { Place } from '../workers/sharing.ts'
+import { ownerOf } from './owner.ts'
+
+/** What is done in a database: of which kind it is, and what is handled there. */
+export interface Job {
+  readonly kind: DatabaseKind
+  /** The same for all databases that are alike. */
+  readonly table: DispatchTable
+}
+
+export type JobOf = (this: void, database: string) => Job
+
+/** What follows from a job, worked out once for thousands of databases. */
+export interface WorkedOut extends Job {
+  readonly places: readonly Place[]
+  readonly owner: string
+}
+
+export function workOut(jobOf: JobOf): (database: string) => WorkedOut {
+  const known = new WeakMap<DispatchTable, WorkedOut>()
+  return (database) => {
+    const job = jobOf(database)
+    const before = known.get(job.table)
+    if (before) return before
+    const places = placesOf(job.table)
+    const made = { ...job, places, owner: ownerOf(places) }
+    known.set(job.table, made)
+    return made
+  }
+}

@@ -1,0 +1,141 @@
+/** Workers that keep accounts and channels in a control database of the test's own, and devices of people. */
+import { randomBytes } from 'node:crypto'
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import { userDatabasesOf } from '../../sidecar/accounts/names.ts'
+import type { Config } from '../../sidecar/config.ts'
+import { isAmong } from '../../sidecar/core/glob.ts'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
+import type { Doc } from '../../sidecar/couch/documents.ts'
+import { patternsOf } from '../../sidecar/databases/roster.ts'
+import { serveDatabases } from '../../sidecar/databases/serve.ts'
+import { ownerRoleOf, userNameOf } from '../../sidecar/devices/names.ts'
+import { createControl } from '../../sidecar/docstate/control.ts'
+import type { Message } from '../../sidecar/docstate/mail.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
+import { loadTemplates } from '../../sidecar/mail/templates.ts'
+import { createTables } from '../../sidecar/tables.ts'
+import { createTallies } from '../../sidecar/tallies.ts'
+import { createRegistry } from '../../sidecar/workers/registry.ts'
+import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
+import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+
+const PASSWORD = 'only for this test'
+
+/** Of the only worker. Two of them do everything twice. */
+const undivided: Sharing = {
+  ...{ of: () => everything, whole: () => everything, known: Promise.resolve(), onChange: () => undefined },
+}
+
+/** A control database that nobody looks after yet; it goes with the test, and all databases with it. */
+export function createControlDb(): string {
+  const controlDb = uniqueName('control')
+  onTestFinished(async () => {
+    const couch = createCouch({ url: couchUrl() })
+    const names = await couch.request<string[]>({ path: '_all_dbs' })
+    const users = names.filter((name) => isAmong(name, [userDatabasesOf(controlDb)]))
+    const records = names.includes(controlDb) ? await couch.db(controlDb).withPrefix('channel:') : []
+    const channels = records.flatMap(({ database, ended }) => [
+      String(database),
+      ...((ended ?? []) as { database: string }[]).map((one) => one.database),
+    ])
+    for (const name of [...users, ...channels, controlDb]) await deleteDb(name)
+    await couch.close()
+  })
+  return controlDb
+}
+
+export interface WorkerOptions {
+  readonly url?: string
+  readonly config?: Partial<Config>
+  /** Mails that were sent; default: an array of its own. */
+  readonly mails?: Message[]
+}
+
+/** One worker, until the end of the test or its `stop`. */
+export function startWorker(controlDb: string, { url = couchUrl(), config = {}, mails = [] }: WorkerOptions = {}) {
+  const couch = createTestCouch({ url })
+  const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
+  const events = createEvents({ log })
+  const clock = systemClock
+  const settings = {
+    ...{ controlDb, databases: [controlDb], confirmExpiryMs: 3_600_000, mailsPerOwner: 5, invitesPerOwner: 20 },
+    ...{ channelsPerOwner: 100, channelDdocs: [], couchdbPublicUrl: undefined, ...config },
+  } as unknown as Config
+  const templates = loadTemplates()
+  const handlers = createControl({})
+  const tables = createTables({ config: settings, handlers, couch, templates, clock, publicUrl: 'http://localhost' })
+  const send = (message: Message) => Promise.resolve(void mails.push(message))
+  const served = serveDatabases({
+    ...{ couch, engines: new Map(), controlDb, worker: uniqueName('worker'), clock, random: Math.random, log, reads: 32 },
+    ...{ databases: patternsOf(settings), jobOf: tables.of, events, areTold: () => false, lookAgainMs: [200, 200] },
+    mailer: { forEntry: ({ done }) => ({ done, send }) },
+    workers: createRegistry({ database: couch.db(controlDb), events, clock, random: Math.random, log }),
+    ...{ sharing: undivided, countsOf: createTallies(patternsOf(settings)).of, leaseMs: 2000 },
+  })
+  const stopping = new AbortController()
+  const running = served.run(stopping.signal)
+  const stop = async () => {
+    stopping.abort(new Error('the test is over'))
+    await running
+  }
+  onTestFinished(stop)
+  return { couch, mails, stop, control: couch.db(controlDb) }
+}
+
+export interface Person {
+  readonly address: string
+  readonly role: string
+}
+
+export const newPerson = (name: string): Person => {
+  const address = `${uniqueName(name)}@example.com`
+  return { address, role: ownerRoleOf(address) }
+}
+
+/** A device of somebody, confirmed: what registration leaves behind, without its mails. */
+export async function addDevice(couch: Couch, controlDb: string, { address, role }: Person) {
+  const _id = `device:${randomBytes(8).toString('hex')}`
+  const user = userNameOf(_id)
+  const account = { _id: `org.couchdb.user:${user}`, type: 'user', name: user, roles: [role], device_id: _id }
+  await couch.db('_users').put({ ...account, password: PASSWORD })
+  onTestFinished(async () => {
+    const admin = createCouch({ url: couchUrl() })
+    const there = await admin.db('_users').find(account._id)
+    if (there) await admin.db('_users').remove(there._id, there._rev)
+    await admin.close()
+  })
+  const device = { _id, type: 'device', state: 'active', owner: address, device_code: '1234', name: 'phone' }
+  await couch.db(controlDb).put({ ...device, user, owner_role: role })
+  const url = new URL(couchUrl())
+  url.username = user
+  url.password = encodeURIComponent(PASSWORD)
+  return { id: _id, user, couch: createTestCouch({ url: url.href }), database: () => databaseOf(couch, controlDb, address) }
+}
+
+export type TestDevice = Awaited<ReturnType<typeof addDevice>>
+
+/** The name of somebody's control database, as soon as it is there and told. */
+export async function databaseOf(couch: Couch, controlDb: string, address: string): Promise<string> {
+  return eventually(async () => {
+    const accounts = await couch.db(controlDb).withPrefix('account:')
+    const account = accounts.find((one) => one.address === address)
+    if (account?.state !== 'ready' || typeof account.database !== 'string') throw new Error(`${address} has none yet`)
+    return account.database
+  })
+}
+
+export const channel = (person: Person, _id: string, fields: object = {}): Doc => ({
+  ...{ _id, type: 'channel', state: 'new', name: _id, owner: person.address, members: [] as string[] },
+  ...fields,
+})
+
+/** A document once it is in this state. */
+export const inState = (couch: Couch, database: string, id: string, state: string) =>
+  eventually(async () => {
+    const doc = await couch.db(database).find(id)
+    if (doc?.state !== state) throw new Error(`${id}: expected ${state}, got ${JSON.stringify(doc)}`)
+    return doc
+  })
