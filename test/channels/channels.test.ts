@@ -1,21 +1,101 @@
 import { expect, test } from 'vitest'
-import { createTestCouch } from '../support/couchdb.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
+import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
 
-test('a channel is made, and synced by all devices of its owner', async () => {
+test('a channel is made, and is on all devices of its owner', async () => {
   const controlDb = createControlDb()
-  const { couch } = startWorker(controlDb)
-  await inState(couch, controlDb, 'none', 'none').catch(() => undefined)
+  const { couch } = await startWorker(controlDb)
   const ann = newPerson('ann')
   const phone = await addDevice(couch, controlDb, ann)
   const database = await phone.database()
   await phone.couch.db(database).put(channel(ann, 'photos'))
   const ready = await inState(phone.couch, database, 'photos', 'ready')
+  const name = String(ready.database)
   expect(ready).toMatchObject({ name: 'photos', owner: ann.address, owner_role: ann.role, members: [] })
+  expect(ready.syncpoint).toBe(`${couch.url}/${name}`)
+  expect(ready).not.toHaveProperty('docstate')
   const subscription = await inState(phone.couch, database, 'subscription:photos', 'active')
   expect(subscription).toMatchObject({ type: 'subscription', channel_id: 'photos' })
-  const description = await phone.couch.db(String(ready.database)).get('description')
-  expect(description).toMatchObject({ name: 'photos', owner: ann.address })
-  await phone.couch.db(String(ready.database)).put({ _id: 'note', text: 'hello' })
-  void createTestCouch
+  const described = await eventually(() => phone.couch.db(name).get('description'))
+  expect(described).toMatchObject({ name: 'photos', owner: ann.address })
+
+  const tablet = await addDevice(couch, controlDb, ann)
+  await eventually(async () => expect(await rolesOf(couch, tablet)).toContain(name))
+  await eventually(() => tablet.couch.db(name).put({ _id: 'note', text: 'from the tablet' }))
+  expect(await phone.couch.db(name).get('note')).toMatchObject({ text: 'from the tablet' })
+  const devices = await tablet.couch.db(database).withPrefix('device-')
+  expect(devices.map(({ _id, state }) => [_id, state]).sort()).toEqual(
+    [phone, tablet].map(({ user }) => [user, 'active']).sort(),
+  )
+})
+
+test("a user's databases are for the user's devices alone, and none of them is a database admin", async () => {
+  needs('guarded find')
+  const controlDb = createControlDb()
+  const { couch } = await startWorker(controlDb)
+  const [ann, eve] = [newPerson('ann'), newPerson('eve')]
+  const phone = await addDevice(couch, controlDb, ann)
+  const stranger = await addDevice(couch, controlDb, eve)
+  const database = await phone.database()
+  await stranger.database()
+  await phone.couch.db(database).put(channel(ann, 'photos'))
+  const { database: name } = await inState(phone.couch, database, 'photos', 'ready')
+  for (const db of [database, String(name), controlDb]) {
+    for (const path of [
+      '',
+      '_all_docs',
+      '_changes',
+      '_security',
+      '_find',
+      'photos',
+      '_design/docstate',
+      '_local_docs',
+    ]) {
+      const method = path === '_find' ? 'POST' : 'GET'
+      const asked = stranger.couch.request({ method, db, path, ...(method === 'POST' && { body: { selector: {} } }) })
+      await expect(asked, `${method} /${db}/${path}`).rejects.toSatisfy((thrown) => isCouchError(thrown, 'forbidden'))
+    }
+    await expect(stranger.couch.db(db).put({ _id: 'x' })).rejects.toSatisfy((thrown) =>
+      isCouchError(thrown, 'forbidden'),
+    )
+  }
+  for (const db of [database, String(name)]) {
+    const admins = [
+      () => phone.couch.db(db).put({ _id: '_design/mine', views: {} }),
+      () => phone.couch.db(db).setSecurity({ admins: { names: [], roles: [] }, members: { names: [], roles: [] } }),
+    ]
+    for (const attempt of admins) await expect(attempt()).rejects.toThrow()
+  }
+  await expect(phone.couch.db(String(name)).put({ _id: 'description', name: 'mine' })).rejects.toThrow()
+})
+
+test('a device that is revoked by another one loses access at once, and alone', async () => {
+  const controlDb = createControlDb()
+  const { couch, control } = await startWorker(controlDb)
+  const ann = newPerson('ann')
+  const phone = await addDevice(couch, controlDb, ann)
+  const tablet = await addDevice(couch, controlDb, ann)
+  const database = await phone.database()
+  const copy = await inState(phone.couch, database, tablet.user, 'active')
+  await phone.couch.db(database).put({ ...copy, state: 'revoked' })
+  await inState(couch, controlDb, tablet.id, 'revoked')
+  await eventually(() => expect(tablet.couch.db(database).info()).rejects.toThrow())
+  expect(await couch.db('_users').find(`org.couchdb.user:${tablet.user}`)).toBeUndefined()
+  expect(await phone.couch.db(database).get(phone.user)).toMatchObject({ state: 'active' })
+  await eventually(async () => {
+    const [account] = await control.withPrefix('account:')
+    expect(account).toMatchObject({ state: 'ready', devices: [phone.id] })
+  })
+})
+
+test('a device that registers late, or again, gets the same database', async () => {
+  const controlDb = createControlDb()
+  const { couch, control } = await startWorker(controlDb)
+  const ann = newPerson('ann')
+  const [phone, tablet] = await Promise.all([addDevice(couch, controlDb, ann), addDevice(couch, controlDb, ann)])
+  expect(await phone.database()).toBe(await tablet.database())
+  expect(await control.withPrefix('account:')).toHaveLength(1)
+  expect(await control.withPrefix('database:')).toHaveLength(1)
 })

@@ -55,7 +55,10 @@ export interface WorkerOptions {
 }
 
 /** One worker, until the end of the test or its `stop`. */
-export function startWorker(controlDb: string, { url = couchUrl(), config = {}, mails = [] }: WorkerOptions = {}) {
+export async function startWorker(
+  controlDb: string,
+  { url = couchUrl(), config = {}, mails = [] }: WorkerOptions = {},
+) {
   const couch = createTestCouch({ url })
   const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
   const events = createEvents({ log })
@@ -69,7 +72,16 @@ export function startWorker(controlDb: string, { url = couchUrl(), config = {}, 
   const tables = createTables({ config: settings, handlers, couch, templates, clock, publicUrl: 'http://localhost' })
   const send = (message: Message) => Promise.resolve(void mails.push(message))
   const served = serveDatabases({
-    ...{ couch, engines: new Map(), controlDb, worker: uniqueName('worker'), clock, random: Math.random, log, reads: 32 },
+    ...{
+      couch,
+      engines: new Map(),
+      controlDb,
+      worker: uniqueName('worker'),
+      clock,
+      random: Math.random,
+      log,
+      reads: 32,
+    },
     ...{ databases: patternsOf(settings), jobOf: tables.of, events, areTold: () => false, lookAgainMs: [200, 200] },
     mailer: { forEntry: ({ done }) => ({ done, send }) },
     workers: createRegistry({ database: couch.db(controlDb), events, clock, random: Math.random, log }),
@@ -82,6 +94,7 @@ export function startWorker(controlDb: string, { url = couchUrl(), config = {}, 
     await running
   }
   onTestFinished(stop)
+  await eventually(() => couch.db(controlDb).get('_design/docstate'))
   return { couch, mails, stop, control: couch.db(controlDb) }
 }
 
@@ -112,7 +125,12 @@ export async function addDevice(couch: Couch, controlDb: string, { address, role
   const url = new URL(couchUrl())
   url.username = user
   url.password = encodeURIComponent(PASSWORD)
-  return { id: _id, user, couch: createTestCouch({ url: url.href }), database: () => databaseOf(couch, controlDb, address) }
+  return {
+    id: _id,
+    user,
+    couch: createTestCouch({ url: url.href }),
+    database: () => databaseOf(couch, controlDb, address),
+  }
 }
 
 export type TestDevice = Awaited<ReturnType<typeof addDevice>>
@@ -139,3 +157,6 @@ export const inState = (couch: Couch, database: string, id: string, state: strin
     if (doc?.state !== state) throw new Error(`${id}: expected ${state}, got ${JSON.stringify(doc)}`)
     return doc
   })
+
+export const rolesOf = async (couch: Couch, { user }: Pick<TestDevice, 'user'>) =>
+  (await couch.db('_users').find(`org.couchdb.user:${user}`))?.roles

@@ -62,8 +62,9 @@ export function subscriptionCopy(
   const hasEnded = now.state === 'closed' || now.state === 'removed'
   if (hasEnded) return there?.type === 'subscription' && there.state !== 'ended' ? next(there, 'ended') : undefined
   if (now.state !== 'ready') return undefined
-  const begins = before === undefined || before.state === 'removed' || before.database !== now.database
-  if (there && !(begins && there.type === 'subscription' && there.state === 'ended')) return undefined
+  const isAnother = before?.database !== undefined && before.database !== now.database
+  const beginsAnew = isAnother || before?.state === 'removed'
+  if (there && !(beginsAnew && there.type === 'subscription' && there.state === 'ended')) return undefined
   const isOwner = record.owner === address
   const fields: Subscription = {
     ...{ _id: subscriptionIdOf(now._id), type: 'subscription', state: isOwner ? 'active' : 'invite' },

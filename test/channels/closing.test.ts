@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
+
+async function start() {
+  const controlDb = createControlDb()
+  const worker = await startWorker(controlDb)
+  const { couch } = worker
+  const [ann, bob] = [newPerson('ann'), newPerson('bob')]
+  const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
+  const [anns, bobs] = [await phone.database(), await his.database()]
+  await phone.couch.db(anns).put(channel(ann, 'photos', { members: [bob.address] }))
+  const ready = await inState(phone.couch, anns, 'photos', 'ready')
+  const [record] = await couch.db(controlDb).withPrefix('channel:')
+  await inState(couch, bobs, record!._id, 'ready')
+  const put = (doc: object) => phone.couch.db(anns).put(doc as typeof ready)
+  return { ...worker, controlDb, ann, bob, phone, his, anns, bobs, ready, id: record!._id, put }
+}
+
+const exists = async ({ couch }: Awaited<ReturnType<typeof start>>, name: unknown) =>
+  (await couch.request<string[]>({ path: '_all_dbs' })).includes(String(name))
+
+test('a channel that is archived is kept, and nobody reads it any more', async () => {
+  const all = await start()
+  const { couch, phone, his, anns, bobs, ready, id, put, ann, bob } = all
+  await couch.db(String(ready.database)).put({ _id: 'note' })
+  await put({ ...ready, state: 'closing', close: 'archive' })
+  await inState(couch, anns, 'photos', 'closed')
+  await inState(couch, anns, 'subscription:photos', 'ended')
+  await inState(couch, bobs, id, 'closed')
+  await inState(couch, bobs, `subscription:${id}`, 'ended')
+  expect(await rolesOf(couch, phone)).toEqual([ann.role])
+  expect(await rolesOf(couch, his)).toEqual([bob.role])
+  await expect(phone.couch.db(String(ready.database)).info()).rejects.toThrow()
+  expect(await couch.db(String(ready.database)).get('note')).toMatchObject({ _id: 'note' })
+})
+
+test('a channel that is deleted is gone; made again it is another one', async () => {
+  const all = await start()
+  const { couch, phone, anns, bobs, ready, id, put } = all
+  await put({ ...ready, state: 'closing', close: 'delete' })
+  const closed = await inState(couch, anns, 'photos', 'closed')
+  await inState(couch, bobs, id, 'closed')
+  expect(await exists(all, ready.database)).toBe(false)
+
+  await put({ ...closed, state: 'new' })
+  const again = await inState(phone.couch, anns, 'photos', 'ready')
+  expect(again.database).not.toBe(ready.database)
+  expect(await exists(all, again.database)).toBe(true)
+  expect(await exists(all, ready.database)).toBe(false)
+  await inState(couch, anns, 'subscription:photos', 'active')
+  await inState(couch, bobs, `subscription:${id}`, 'invite')
+  const description = await eventually(() => phone.couch.db(String(again.database)).get('description'))
+  expect(description).toMatchObject({ name: 'photos' })
+})
+
+test('nothing else closes a channel', async () => {
+  const all = await start()
+  const { couch, control, anns, ready, put, controlDb } = all
+  for (const close of [undefined, 'yes', 'DELETE']) {
+    const now = (await couch.db(anns).find('photos'))!
+    await put(JSON.parse(JSON.stringify({ ...now, state: 'closing', close })))
+    const refused = await inState(couch, anns, 'photos', 'error')
+    expect(refused.error).toMatchObject({ code: 'bad_close' })
+    const { close: _close, error: _error, docstate: _docstate, ...mended } = refused
+    await put({ ...mended, state: 'new' })
+    await inState(couch, anns, 'photos', 'ready')
+  }
+  const now = (await couch.db(anns).find('photos'))!
+  await expect(put({ ...now, _deleted: true })).rejects.toThrow()
+  await couch.db(anns).remove('photos', now._rev) // an admin
+  const [account] = await control.withPrefix('account:')
+  await control.put({ ...account!, state: 'changed' })
+  await inState(couch, controlDb, account!._id, 'ready')
+  const [record] = await control.withPrefix('channel:')
+  await control.put({ ...record!, state: 'changed' })
+  await inState(couch, controlDb, record!._id, 'ready')
+  expect(await exists(all, ready.database)).toBe(true)
+})

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
+
+test('a channel that cannot be made says why, and can be mended', async () => {
+  const controlDb = createControlDb()
+  const { couch, control } = await startWorker(controlDb, { config: { channelsPerOwner: 1 } })
+  const ann = newPerson('ann')
+  const phone = await addDevice(couch, controlDb, ann)
+  const database = await phone.database()
+  const own = phone.couch.db(database)
+  await own.put(channel(ann, 'photos'))
+  await inState(couch, database, 'photos', 'ready')
+  const wrong: [id: string, doc: object, code: string, reason: RegExp][] = [
+    ['nameless', { name: undefined }, 'bad_channel', /^name: expected 1 to 100 characters .* got nothing/],
+    ['empty', { name: '' }, 'bad_channel', /^name: .* got ""/],
+    ['ownerless', { owner: undefined }, 'bad_channel', /^owner: expected an email address, got nothing/],
+    ["another's", { owner: 'bob@example.com' }, 'not_yours', /^owner: expected ann-.*, got bob@example.com/],
+    ['again', { name: ' photos ' }, 'name_taken', /you have a channel called " photos ": photos/],
+    [
+      'crowd',
+      { members: Array(251).fill('a@example.com') },
+      'bad_channel',
+      /^members: expected an array of up to 250 .* got 251/,
+    ],
+    ['nobody', { members: ['bob'] }, 'bad_channel', /^members: expected email addresses, got "bob"/],
+    ['text', { members: 'bob@example.com' }, 'bad_channel', /^members: expected an array/],
+    ['more', { color: 'red' }, 'bad_channel', /expected no fields but .* got "color"/],
+    ['second', {}, 'too_many_channels', /an owner has 1 channels at most/],
+  ]
+  for (const [id, fields] of wrong) await own.put(JSON.parse(JSON.stringify(channel(ann, id, fields))))
+  for (const [id, , code, reason] of wrong) {
+    const { error } = await inState(couch, database, id, 'error')
+    expect(error, id).toMatchObject({ code, reason: expect.stringMatching(reason) })
+  }
+  expect(await control.withPrefix('channel:')).toHaveLength(1)
+})
+
+test('a subscription is of a channel that is there', async () => {
+  const controlDb = createControlDb()
+  const { couch } = await startWorker(controlDb)
+  const ann = newPerson('ann')
+  const phone = await addDevice(couch, controlDb, ann)
+  const database = await phone.database()
+  const own = phone.couch.db(database)
+  const subscription = (channel_id: string, _id = `subscription:${channel_id}`) => ({
+    ...{ _id, type: 'subscription', state: 'new', channel_id },
+  })
+  await own.put(subscription('later'))
+  await own.put(subscription('later', 'wrong'))
+  await own.put({ _id: 'setting', type: 'setting' })
+  await own.put(subscription('setting'))
+  expect((await inState(couch, database, 'wrong', 'error')).error).toMatchObject({ code: 'bad_subscription' })
+  expect((await inState(couch, database, 'subscription:setting', 'error')).error).toMatchObject({ code: 'no_channel' })
+  await own.put(channel(ann, 'later'))
+  const active = await inState(couch, database, 'subscription:later', 'active')
+  await own.put({ ...active, state: 'paused', devices: { [phone.user]: 'active' } })
+  const paused = await inState(couch, database, 'subscription:later', 'paused')
+  await own.put({ ...paused, state: 'ended' })
+  await inState(couch, database, 'later', 'ready')
+  expect((await inState(couch, database, 'subscription:later', 'ended')).state).toBe('ended')
+})
