@@ -26,21 +26,21 @@ export const controlMachines = defineMachines({
     error: {},
   },
   account: {
-    new: { mode: 'unsafe', next: { new: 'sidecar', changed: 'sidecar' } },
-    changed: { mode: 'safe', next: { changed: 'sidecar', ready: 'sidecar' } },
+    new: { mode: 'unsafe', create: 'sidecar', next: { changed: 'sidecar', error: 'sidecar' } },
+    changed: { mode: 'safe', next: { ready: 'sidecar', error: 'sidecar' } },
     ready: { next: { changed: 'sidecar' } },
     error: { next: { changed: 'sidecar' } },
   },
   channel_record: {
-    new: { mode: 'safe', next: { changed: 'sidecar' } },
-    changed: { mode: 'safe', next: { changed: 'sidecar', ready: 'sidecar', closing: 'sidecar' } },
+    new: { mode: 'safe', create: 'sidecar', next: { changed: 'sidecar', error: 'sidecar' } },
+    changed: { mode: 'safe', next: { ready: 'sidecar', closing: 'sidecar', error: 'sidecar' } },
     ready: { next: { changed: 'sidecar', closing: 'sidecar' } },
-    closing: { mode: 'safe', next: { closed: 'sidecar' } },
+    closing: { mode: 'safe', next: { closed: 'sidecar', error: 'sidecar' } },
     closed: { mode: 'safe', next: { new: 'sidecar' } },
     error: { next: { new: 'sidecar', changed: 'sidecar', closing: 'sidecar' } },
   },
   invitation: {
-    new: { mode: 'unsafe', next: { sent: 'sidecar', needless: 'sidecar' } },
+    new: { mode: 'unsafe', create: 'sidecar', next: { sent: 'sidecar', needless: 'sidecar', error: 'sidecar' } },
     sent: {},
     needless: {},
     error: { next: { new: 'sidecar' } },
@@ -52,13 +52,12 @@ export type ControlMachines = typeof controlMachines
 /** The machines of each user's control database. */
 export const userMachines = defineMachines({
   device: {
-    active: { next: { revoked: 'client' } },
+    active: { create: 'sidecar', next: { revoked: 'client' } },
     revoked: { mode: 'safe' },
-    error: {},
   },
   channel: {
     new: { mode: 'safe', create: 'client', next: { new: 'client', ready: 'sidecar', error: 'sidecar' } },
-    ready: { next: { new: 'owner', closing: 'owner', closed: 'sidecar', removed: 'sidecar' } },
+    ready: { create: 'sidecar', next: { new: 'owner', closing: 'owner', closed: 'sidecar', removed: 'sidecar' } },
     closing: { mode: 'safe', next: { closed: 'sidecar', error: 'sidecar' } },
     closed: { next: { new: 'owner', ready: 'sidecar' } },
     removed: { next: { ready: 'sidecar' } },
@@ -66,8 +65,8 @@ export const userMachines = defineMachines({
   },
   subscription: {
     new: { mode: 'safe', create: 'client', next: { active: 'sidecar', error: 'sidecar', ended: 'client' } },
-    invite: { next: { active: 'client', ended: 'client' } },
-    active: { next: { active: 'client', paused: 'client', ended: 'client' } },
+    invite: { create: 'sidecar', next: { active: 'client', ended: 'client' } },
+    active: { create: 'sidecar', next: { active: 'client', paused: 'client', ended: 'client' } },
     paused: { next: { paused: 'client', active: 'client', ended: 'client' } },
     ended: { next: { new: 'client', invite: 'sidecar', active: 'sidecar' } },
     error: { next: { new: 'client' } },

@@ -8,6 +8,8 @@ export interface Channel extends Doc {
   readonly owner: string
   /** Addresses, without the owner's. */
   readonly members?: readonly string[]
+  /** The app's own, for all members. */
+  readonly data?: Data
   /** In `closing`: what becomes of the database. */
   readonly close?: Close
   readonly database?: string
@@ -15,6 +17,8 @@ export interface Channel extends Doc {
   readonly syncpoint?: string
   readonly owner_role?: string
 }
+
+export type Data = Readonly<Record<string, unknown>>
 
 /** `archive`: kept, for server admins alone. */
 export type Close = 'archive' | 'delete'
@@ -32,6 +36,7 @@ export interface ChannelRecord extends Doc {
   readonly members: readonly string[]
   /** Who was a member, and may not have been told yet that he is none. */
   readonly former: readonly string[]
+  readonly data?: Data
   /** Counts up when a closed channel is made again. */
   readonly life: number
   readonly database: string

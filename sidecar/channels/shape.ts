@@ -1,12 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ADDRESS } from '../../ddocs/lib/device.ts'
-import { quote, type Doc } from '../../ddocs/lib/document.ts'
+import { isObject, quote, type Doc } from '../../ddocs/lib/document.ts'
 import { patternFaults, textFaults, unknownFaults } from '../../ddocs/lib/shape.ts'
 import { normaliseAddress } from '../devices/names.ts'
 import type { Channel, ChannelRecord } from './documents.ts'
+import { normaliseName } from './names.ts'
 
 /** Enough for a club. Each of them is told of each change of the others. */
 const MOST_MEMBERS = 250
+/** It stands in the database of each of them. */
+const MOST_DATA = 4096
 
 /** What is wrong with a channel document, as sentences. None: it is well formed. */
 export const channelFaults = (doc: Doc): string[] => [
@@ -14,11 +17,20 @@ export const channelFaults = (doc: Doc): string[] => [
   ...textFaults(doc, 'name', 100),
   ...patternFaults(doc, 'owner', ADDRESS, 'an email address'),
   ...membersFaults(doc.members),
+  ...dataFaults(doc.data),
   ...unknownFaults(doc, [
-    ...['type', 'state', 'name', 'owner', 'members', 'close'],
+    ...['type', 'state', 'name', 'owner', 'members', 'data', 'close'],
     ...['database', 'syncpoint', 'owner_role', 'error', 'docstate'],
   ]),
 ]
+
+function dataFaults(data: unknown): string[] {
+  if (data === undefined) return []
+  const size = isObject(data) ? JSON.stringify(data).length : Infinity
+  if (size <= MOST_DATA) return []
+  const got = isObject(data) ? `${size}` : quote(data)
+  return [`data: expected an object of up to ${MOST_DATA} characters of JSON, got ${got}`]
+}
 
 function membersFaults(members: unknown): string[] {
   if (members === undefined) return []
@@ -39,7 +51,8 @@ export function membersOf({ members, owner }: { readonly members?: readonly stri
 
 /** Whether a record says what its channel document does. */
 export const isAsWished = (record: ChannelRecord, wish: Channel): boolean =>
-  isDeepStrictEqual(record.members, membersOf(wish))
+  record.name === normaliseName(wish.name) &&
+  isDeepStrictEqual([record.members, record.data], [membersOf(wish), wish.data])
 
 /** What is wrong with a subscription, as sentences. */
 export const subscriptionFaults = (doc: Doc): string[] => [

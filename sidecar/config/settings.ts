@@ -53,7 +53,7 @@ export const settings = z.object({
   COUCHDB_PUBLIC_URL: described(httpUrl('https://couch.example.com', 'forbidden').optional(), {
     argument: 'url',
     meaning: 'where devices reach the CouchDB server: the base of the addresses that they are given',
-    none: 'COUCHDB_URL',
+    none: 'the same as COUCHDB_URL',
   }),
   SMTP_URL: described(smtpUrl.optional(), {
     argument: 'url',

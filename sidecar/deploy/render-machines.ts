@@ -1,23 +1,26 @@
 import type { Machine, Machines, State } from '../../ddocs/machine.ts'
 
-/** Machines as a page of Markdown: for each type a diagram, and a table of who may write what. */
-export function renderMachines(machines: Machines): string {
-  const parts = Object.entries(machines).map(([type, machine]) => renderMachine(type, machine))
+/** Machines as a page of Markdown, by the database they are in: for each type a diagram, and who may write what. */
+export function renderMachines(databases: Readonly<Record<string, Machines>>): string {
+  const parts = Object.entries(databases).flatMap(([database, machines]) => [
+    `## In ${database}\n`,
+    ...Object.entries(machines).map(([type, machine]) => renderMachine(type, machine)),
+  ])
   return [HEAD, ...parts].join('\n')
 }
 
-const HEAD = `# The machines of the control database
+const HEAD = `# The machines
 
 Made from \`ddocs/machines.ts\` by \`npm run docs:machines\`: do not edit.
 
 _safe_ and _unsafe_ are the states that have a handler. Who may write: _client_ is whoever may write into the database,
-_owner_ the device itself and the owner's other devices, _sidecar_ the sidecar alone. Server admins may write anything.
+_owner_ the document's own device and its owner's other devices, _sidecar_ the sidecar alone. Server admins may write anything.
 `
 
 function renderMachine(type: string, machine: Machine): string {
   const states = Object.entries(machine)
   return [
-    `## ${type}`,
+    `### ${type}`,
     '',
     '```mermaid',
     'stateDiagram-v2',

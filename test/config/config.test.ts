@@ -30,6 +30,7 @@ describe('the settings', () => {
   it('have a default each', () => {
     expect(fromEnv({})).toEqual({
       couchdbUrl: undefined,
+      couchdbPublicUrl: undefined,
       smtpUrl: undefined,
       port: 5985,
       host: '127.0.0.1',
@@ -37,6 +38,9 @@ describe('the settings', () => {
       mailFrom: 'sidecar@localhost',
       mailTemplates: undefined,
       mailsPerOwner: 5,
+      invitesPerOwner: 20,
+      channelsPerOwner: 100,
+      channelDdocs: [],
       confirmExpiryMs: 86_400_000,
       controlDb: 'control',
       databases: ['control'],

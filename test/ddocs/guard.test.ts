@@ -87,3 +87,34 @@ test('what came is shown in a few characters, however much it was', () => {
   ])
   expect(quote('x'.repeat(1_000_000)).length).toBeLessThan(70)
 })
+
+const steps = {
+  sync: {
+    new: { create: 'client', next: { active: 'sidecar', ended: 'client' } },
+    invite: { next: { active: 'client', ended: 'client' } },
+    active: { next: { active: 'client', paused: 'client', ended: 'client' } },
+    paused: { next: { active: 'client', ended: 'client', locked: 'owner' } },
+    ended: { next: { new: 'client' } },
+    locked: {},
+  },
+} as const
+const states = ['new', 'invite', 'active', 'paused', 'ended', 'locked'] as const
+
+test('several steps may arrive as one where they may, and never a step that a client cannot make', () => {
+  const take = (from: string | undefined, to: string, mayHaveSteps: boolean, roles: string[] = []) => {
+    const sync = { _id: 's', type: 'sync', owner_role: 'owner-1' }
+    const newDoc = { ...sync, state: to, _revisions: { start: 9, ids: [] } }
+    const oldDoc = from === undefined ? null : { ...sync, state: from, _rev: '3-a' }
+    const reason = refusalOf({ newDoc, oldDoc, userCtx: { db: 'd', name: 'a', roles }, machines: steps, mayHaveSteps })
+    return reason === undefined
+  }
+  const taken = (from: string | undefined, roles?: string[]) => states.filter((to) => take(from, to, true, roles))
+  expect(taken(undefined)).toEqual(['new', 'ended'])
+  expect(taken('new')).toEqual(['new', 'ended'])
+  expect(taken('invite')).toEqual(['new', 'active', 'paused', 'ended'])
+  expect(taken('active')).toEqual(['new', 'active', 'paused', 'ended'])
+  expect(taken('active', ['owner-1'])).toEqual(['new', 'active', 'paused', 'ended', 'locked'])
+  expect(taken('ended')).toEqual(['new', 'ended'])
+  expect(taken('locked')).toEqual([])
+  for (const from of [undefined, ...states]) for (const to of states) expect(take(from, to, false)).toBe(false)
+})

@@ -8,10 +8,10 @@ import { isCouchError } from '../../sidecar/couch/errors.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { openToAll } from './users.ts'
 
-/** A control database with its own guard, or any database with the guard of these machines; open to everybody. */
+/** A control database with its own guard, a user's, or any database with the guard of these machines; open to everybody. */
 export async function guardedDb(
   machines?: Machines,
-  kind: 'control' | 'docstate' = machines ? 'docstate' : 'control',
+  kind: 'control' | 'user' | 'docstate' = machines ? 'docstate' : 'control',
 ): Promise<Database> {
   const db = await freshDb('guarded')
   const couch = createTestCouch()

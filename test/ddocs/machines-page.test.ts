@@ -1,29 +1,27 @@
 import { resolveConfig, format } from 'prettier'
 import { expect, test } from 'vitest'
-import { controlMachines } from '../../ddocs/machines.ts'
+import type { State } from '../../ddocs/machine.ts'
+import { controlMachines, userMachines } from '../../ddocs/machines.ts'
 import { renderMachines } from '../../sidecar/deploy/render-machines.ts'
 
 const page = new URL('../../docs/machines.md', import.meta.url).pathname
 
 /** `npm run docs:machines` runs this with `--update`. */
 test('docs/machines.md shows the machines as they are', async () => {
-  const text = await format(renderMachines(controlMachines), { ...(await resolveConfig(page)), filepath: page })
+  const text = await format(
+    renderMachines({ 'the control database': controlMachines, "a user's control database": userMachines }),
+    { ...(await resolveConfig(page)), filepath: page },
+  )
   await expect(text).toMatchFileSnapshot(page)
 })
 
 test('a page has a diagram and a table for each type', () => {
-  const text = renderMachines({
-    order: {
-      paid: {
-        mode: 'unsafe',
-        create: 'client',
-        next: { done: 'sidecar', late: 'sidecar' },
-        timeout: { afterMs: 7_200_000, next: 'late' },
-      },
-      done: {},
-      late: { next: { paid: 'owner' } },
-    },
-  })
+  const paid: State = {
+    ...{ mode: 'unsafe', create: 'client', next: { done: 'sidecar', late: 'sidecar' } },
+    timeout: { afterMs: 7_200_000, next: 'late' },
+  }
+  const text = renderMachines({ 'a shop': { order: { paid, done: {}, late: { next: { paid: 'owner' } } } } })
+  expect(text).toContain('## In a shop\n\n### order\n')
   expect(text).toContain(`stateDiagram-v2
   [*] --> paid: client
   paid: paid (unsafe)

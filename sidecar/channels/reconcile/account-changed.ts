@@ -1,17 +1,17 @@
-import type { StoredAccount, Ownership } from '../../accounts/documents.ts'
+import type { Ownership, StoredAccount } from '../../accounts/documents.ts'
 import { ownershipIdOf, userDatabaseOf } from '../../accounts/names.ts'
 import { SidecarError } from '../../core/errors.ts'
 import type { Couch } from '../../couch/client.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
-import type { Doc, StoredDoc } from '../../couch/documents.ts'
+import type { Doc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import type { StoredDevice } from '../../devices/documents.ts'
 import { userNameOf } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
-import { isMember, isOpen, isRecord, type StoredRecord } from '../documents.ts'
+import { isMember, isOpen, type StoredRecord } from '../documents.ts'
 import { subscriptionIdOf } from '../names.ts'
-import { channelCopy, copyIdOf, deviceCopy, subscriptionCopy } from './copies.ts'
+import { copiesOf, copyIdOf } from './copies.ts'
 import { giveRoles } from './roles.ts'
+import { readRecords, readTruth, type Truth } from './truth.ts'
 
 export interface ReconcileOptions {
   readonly couch: Couch
@@ -22,33 +22,36 @@ export interface ReconcileOptions {
   readonly syncpointOf: (database: string) => string
 }
 
-/** As often may something change while it is looked at. */
+/** So often may something change while it is looked at. */
 const TRIES = 20
 
 /**
  * account changed → ready: its database is there, its devices have the roles of its channels and no others, and read of
- * their channels what is true. Whatever is written is read before the truth is, and written with its revision: whoever
- * comes late, with an old truth, writes nothing.
+ * their channels what is true. Whatever is written was read before the truth, and is written with its revision; and the
+ * truth is read again afterwards: whoever comes late, with an old one, writes nothing, or sees it and mends it.
  */
 export const reconcile = (options: ReconcileOptions) => async (account: StoredAccount, ctx: Context) => {
   const call = { signal: ctx.signal }
-  const hasDevice = (await readDevices(options, account, call)).some(({ state }) => state === 'active')
+  const { devices } = await readTruth(options.control, account, call)
+  const hasDevice = devices.some(({ state }) => state === 'active')
   if (account.database === undefined && !hasDevice) return { ...account, state: 'ready' as const }
-  const database = account.database ?? (await makeTheirs(options, account, ctx.signal))
+  const database = await databaseFor(options, account, ctx.signal)
   for (let tries = 1; tries <= TRIES; tries++) {
-    const known = await bringAbout(options, account, database, call)
-    if (known) return { ...account, ...known, database, state: 'ready' as const }
+    const truth = await bringAbout(options, account, database, call)
+    if (!truth || !(await isStillTrue(options, account, truth, call))) continue
+    return { ...account, ...stillCounting(truth, account), database, state: 'ready' as const }
   }
   throw new SidecarError('busy', 'something was changed whenever it was looked at')
 }
 
 /** First it is said whose it is: what happens in it from its first document on is that user's. */
-async function makeTheirs(
-  { control, makeUserDatabase }: ReconcileOptions,
+async function databaseFor(
+  { couch, control, makeUserDatabase }: ReconcileOptions,
   account: StoredAccount,
   signal: AbortSignal,
 ): Promise<string> {
-  const name = userDatabaseOf(account.user_id!)
+  const name = account.database ?? userDatabaseOf(account.user_id!)
+  if (account.database !== undefined && (await isThere(couch.db(name), signal))) return name
   const ownership: Ownership = { _id: ownershipIdOf(name), type: 'user_database', account: account._id }
   try {
     await control.put(ownership, { signal })
@@ -59,68 +62,66 @@ async function makeTheirs(
   return name
 }
 
-/** The devices and channels that still count; undefined if something has changed meanwhile. */
-async function bringAbout(
-  options: ReconcileOptions,
-  account: StoredAccount,
-  name: string,
-  call: CallOptions,
-): Promise<Pick<StoredAccount, 'devices' | 'channels'> | undefined> {
-  const { couch } = options
-  const database = couch.db(name)
-  const hints = await readRecords(options, account, call)
-  const channelIds = hints.map((record) => copyIdOf(record, account))
-  const deviceIds = account.devices.map(userNameOf)
-  const users = await couch.db('_users').getMany(
-    deviceIds.map((id) => `org.couchdb.user:${id}`),
-    call,
-  )
-  const there = byId(await database.getMany([...deviceIds, ...channelIds, ...channelIds.map(subscriptionIdOf)], call))
-
-  const devices = await readDevices(options, account, call)
-  const records = await readRecords(options, account, call)
-  const open = records.filter((record) => isOpen(record) && isMember(record, account.address))
-  const roles = [account.owner_role, ...open.map(({ role }) => role)]
-  const active = users.filter((user) => devices.some(({ _id, state }) => _id === user.device_id && state === 'active'))
-  if (!(await giveRoles(couch.db('_users'), active, roles, call))) return undefined
-
-  const copies = devices.flatMap((device) => deviceCopy(device, there.get(userNameOf(device._id))) ?? [])
-  for (const record of records) {
-    const before = there.get(copyIdOf(record, account))
-    const copy = channelCopy(record, account, options.syncpointOf, before)
-    const channel = { before, now: copy ?? before }
-    const subscription = channel.now && there.get(subscriptionIdOf(channel.now._id))
-    copies.push(...[copy, subscriptionCopy(record, account, channel, subscription)].filter((doc) => doc !== undefined))
-  }
-  if (!(await areWritten(database, copies, call))) return undefined
-  return {
-    devices: devices.filter(({ state }) => state !== 'revoked').map(({ _id }) => _id),
-    channels: records
-      .filter((record) => (isOpen(record) ? isMember(record, account.address) : record.state !== 'closed'))
-      .map(({ _id }) => _id),
+async function isThere(database: Database, signal: AbortSignal): Promise<boolean> {
+  try {
+    await database.info({ signal })
+    return true
+  } catch (thrown) {
+    if (isCouchError(thrown, 'not_found')) return false
+    throw thrown
   }
 }
 
-async function areWritten(database: Database, docs: readonly Doc[], call: CallOptions): Promise<boolean> {
-  if (docs.length === 0) return true
-  const rows = await database.bulk(
-    docs.map((doc) => JSON.stringify(doc)),
+/** The truth that was brought about; undefined if something has changed under its hands. */
+async function bringAbout(
+  { couch, control, syncpointOf }: ReconcileOptions,
+  account: StoredAccount,
+  name: string,
+  call: CallOptions,
+): Promise<Truth | undefined> {
+  const [users, database] = [couch.db('_users'), couch.db(name)]
+  const userNames = account.devices.map(userNameOf)
+  const channelIds = (await readRecords(control, account, call)).map((record) => copyIdOf(record, account))
+  const accounts = await users.getMany(
+    userNames.map((user) => `org.couchdb.user:${user}`),
     call,
   )
+  const copies = await database.getMany([...userNames, ...channelIds, ...channelIds.map(subscriptionIdOf)], call)
+
+  const truth = await readTruth(control, account, call)
+  const isActive = (id: unknown) => truth.devices.some(({ _id, state }) => _id === id && state === 'active')
+  const active = accounts.filter(({ device_id }) => isActive(device_id))
+  const roles = truth.records.filter((record) => isOpenTo(record, account)).map(({ role }) => role)
+  if (!(await giveRoles(users, active, [account.owner_role, ...roles], call))) return undefined
+  const there = new Map(copies.map((doc) => [doc._id, doc]))
+  return (await areWritten(database, copiesOf(truth, account, syncpointOf, there), call)) ? truth : undefined
+}
+
+const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)
+
+async function areWritten(database: Database, docs: readonly Doc[], call: CallOptions): Promise<boolean> {
+  if (docs.length === 0) return true
+  const json = docs.map((doc) => JSON.stringify(doc))
+  const rows = await database.bulk(json, call)
   const refused = rows.find(({ error }) => error !== undefined && error !== 'conflict')
   if (refused) throw new SidecarError('refused', `${database.name} refuses ${refused.id}: ${refused.reason}`)
   return rows.every(({ error }) => error === undefined)
 }
 
-async function readDevices({ control }: ReconcileOptions, account: StoredAccount, call: CallOptions) {
-  const docs = await control.getMany(account.devices, call)
-  return docs.filter((doc) => doc.type === 'device' && doc.owner_role === account.owner_role) as StoredDevice[]
+async function isStillTrue({ control }: ReconcileOptions, account: StoredAccount, known: Truth, call: CallOptions) {
+  const { revs } = await readTruth(control, account, call)
+  return revs === known.revs
 }
 
-const readRecords = async (
-  { control }: ReconcileOptions,
-  { channels }: StoredAccount,
-  call: CallOptions,
-): Promise<StoredRecord[]> => (await control.getMany(channels, call)).filter(isRecord)
+/** What is over, and has been told, is forgotten. A channel of which nothing is known yet may be about to be made. */
+function stillCounting({ devices, records }: Truth, account: StoredAccount) {
+  const gone = new Set([
+    ...devices.filter(({ state }) => state === 'revoked').map(({ _id }) => _id),
+    ...records.filter((record) => isOver(record, account)).map(({ _id }) => _id),
+  ])
+  const isLeft = (id: string) => !gone.has(id)
+  return { devices: account.devices.filter(isLeft), channels: account.channels.filter(isLeft) }
+}
 
-const byId = (docs: readonly StoredDoc[]) => new Map(docs.map((doc) => [doc._id, doc]))
+const isOver = (record: StoredRecord, account: StoredAccount): boolean =>
+  record.state === 'closed' || (isOpen(record) && !isOpenTo(record, account))

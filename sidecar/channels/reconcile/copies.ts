@@ -10,8 +10,27 @@ import { userNameOf } from '../../devices/names.ts'
 import { isMember, isOpen, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
 import { subscriptionIdOf } from '../names.ts'
 import { isAsWished } from '../shape.ts'
+import type { Truth } from './truth.ts'
 
-export function deviceCopy(device: StoredDevice, there: StoredDoc | undefined): Doc | undefined {
+/** All documents that are to be written. `there` has what is there of them, by id. */
+export function copiesOf(
+  { devices, records }: Truth,
+  account: StoredAccount,
+  syncpointOf: (database: string) => string,
+  there: ReadonlyMap<string, StoredDoc>,
+): Doc[] {
+  const ofChannels = records.flatMap((record) => {
+    const before = there.get(copyIdOf(record, account))
+    const copy = channelCopy(record, account, syncpointOf, before)
+    const now = copy ?? before
+    const subscription = now && subscriptionCopy(record, account, { before, now }, there.get(subscriptionIdOf(now._id)))
+    return [copy, subscription]
+  })
+  const ofDevices = devices.map((device) => deviceCopy(device, there.get(userNameOf(device._id))))
+  return [...ofDevices, ...ofChannels].filter((doc) => doc !== undefined)
+}
+
+function deviceCopy(device: StoredDevice, there: StoredDoc | undefined): Doc | undefined {
   const { _id, state, name, owner, owner_role } = device
   if (state === 'revoked') return there && there.state !== 'revoked' ? next(there, 'revoked') : undefined
   if (state !== 'active' || there?.state === 'revoked') return undefined // its own handler sees to that
@@ -24,18 +43,18 @@ export function deviceCopy(device: StoredDevice, there: StoredDoc | undefined): 
 export const copyIdOf = (record: StoredRecord, { address }: StoredAccount): string =>
   record.owner === address ? record.document : record._id
 
-export function channelCopy(
+function channelCopy(
   record: StoredRecord,
   account: StoredAccount,
   syncpointOf: (database: string) => string,
   there: StoredDoc | undefined,
 ): Doc | undefined {
-  const { name, owner, owner_role, members, database, state } = record
+  const { name, owner, owner_role, members, data, database, state } = record
   const isOwner = owner === account.address
   if (isOpen(record) && isMember(record, account.address)) {
     const given = { database, syncpoint: syncpointOf(database), owner_role }
     if (!isOwner) {
-      const copy = { type: 'channel', state: 'ready', name, owner, members, ...given }
+      const copy = { type: 'channel', state: 'ready', name, owner, members, ...(data && { data }), ...given }
       return differing({ ...copy, _id: record._id }, there)
     }
     const isWaiting = there?.type === 'channel' && (there.state === 'new' || there.state === 'ready')
@@ -50,15 +69,13 @@ export function channelCopy(
   return isOpen(record) && there.state === 'ready' ? next(there, 'removed') : undefined
 }
 
-/** After the channel's copy: `channel` is as it will be. */
-export function subscriptionCopy(
+/** After the channel's copy. */
+function subscriptionCopy(
   record: StoredRecord,
   { address }: StoredAccount,
-  channel: { readonly before: StoredDoc | undefined; readonly now: Doc | undefined },
+  { before, now }: { readonly before: StoredDoc | undefined; readonly now: Doc },
   there: StoredDoc | undefined,
 ): Doc | undefined {
-  const { before, now } = channel
-  if (!now) return undefined
   const hasEnded = now.state === 'closed' || now.state === 'removed'
   if (hasEnded) return there?.type === 'subscription' && there.state !== 'ended' ? next(there, 'ended') : undefined
   if (now.state !== 'ready') return undefined
@@ -70,12 +87,12 @@ export function subscriptionCopy(
     ...{ _id: subscriptionIdOf(now._id), type: 'subscription', state: isOwner ? 'active' : 'invite' },
     ...{ channel_id: now._id, ...(!isOwner && { from: record.owner }) },
   }
-  return { ...there, ...fields }
+  return { ...(there && next(there, 'ended')), ...fields }
 }
 
 /** The document in another state, without what was said of the one that it leaves. */
-function next({ docstate: _entry, error: _error, ...doc }: StoredDoc, state: string): Doc {
-  return { ...doc, state }
+function next({ docstate: _entry, error: _error, _conflicts, ...doc }: StoredDoc, state: string): Doc {
+  return { ...(doc as Doc), state }
 }
 
 /** Undefined where it is there already. */

@@ -5,6 +5,7 @@ import { isCouchError } from '../../couch/errors.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Channel, ChannelRecord, Invitation, StoredRecord } from '../documents.ts'
 import { invitationIdOf } from '../names.ts'
+import { normaliseName } from '../names.ts'
 import { channelFaults, isAsWished, membersOf } from '../shape.ts'
 import { tellAll } from './tell-all.ts'
 
@@ -21,8 +22,8 @@ export const tellMembers =
   ({ couch, accounts }: MembersOptions) =>
   async (record: StoredRecord, ctx: Context) => {
     const options = { signal: ctx.signal }
-    const wish = asWish(await couch.db(record.user_database).find(record.document, {}, options))
-    const now = wish && !isAsWished(record, wish) ? await ctx.save(withMembers(record, membersOf(wish))) : record
+    const wish = asWish(await couch.db(record.user_database).find(record.document, {}, options), record)
+    const now = wish && !isAsWished(record, wish) ? await ctx.save(asWished(record, wish)) : record
     for (const { database, address } of await tellAll(accounts, now, options)) {
       if (database === undefined) await invite(now, address, ctx)
     }
@@ -30,14 +31,18 @@ export const tellMembers =
   }
 
 /** Undefined where it does not say who the members are: then they are who they were. */
-function asWish(doc: StoredDoc | undefined): (Channel & StoredDoc) | undefined {
+function asWish(doc: StoredDoc | undefined, { name }: ChannelRecord): (Channel & StoredDoc) | undefined {
   const isWish = doc?.type === 'channel' && (doc.state === 'new' || doc.state === 'ready')
-  return isWish && channelFaults(doc).length === 0 ? (doc as Channel & StoredDoc) : undefined
+  if (!isWish || channelFaults(doc).length > 0) return undefined
+  const wish = doc as Channel & StoredDoc
+  return normaliseName(wish.name) === name ? wish : undefined
 }
 
-function withMembers(record: StoredRecord, members: readonly string[]): ChannelRecord & { state: 'changed' } {
+function asWished({ data: _data, ...record }: StoredRecord, wish: Channel): ChannelRecord & { state: 'changed' } {
+  const members = membersOf(wish)
   const gone = [...record.former, ...record.members].filter((address) => !members.includes(address))
-  return { ...record, state: 'changed', members, former: [...new Set(gone)] }
+  const { data } = wish
+  return { ...(record as StoredRecord), state: 'changed', members, former: [...new Set(gone)], ...(data && { data }) }
 }
 
 async function invite(

@@ -18,40 +18,50 @@ export interface WishOptions {
 
 /**
  * channel new (in a user's database): the record of the channel is made, or told to look at this document again. It stays
- * `new` until all is there: the account's handler says so.
+ * `new` until all is there: the account's handler says so. The account knows of the record before it is made, so that
+ * none is made beside it for the same document.
  */
 export const takeWish =
   ({ accounts, records, channelsPerOwner }: WishOptions) =>
   async (doc: Channel & StoredDoc, ctx: Context): Promise<void> => {
     const faults = channelFaults(doc)
     if (faults.length > 0) throw new Reject('bad_channel', faults.join('; '))
-    const account = await ownerOf(doc, ctx, accounts)
     const options = { signal: ctx.signal }
-    const id = recordIdOf(account.user_id!, doc.name)
+    const { address, user_id } = await ownerOf(doc, ctx, accounts)
+    const id = recordIdOf(user_id!, doc.name)
 
     async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
       if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
-      const isOther = record && record.document !== doc._id
-      if (record && isOther && record.state !== 'closed') {
-        throw new Reject('name_taken', `you have a channel called ${JSON.stringify(doc.name)}: ${record.document}`)
+      if (record && record.state !== 'closed') return lookedAtAgain(record, doc)
+      const account = await accounts.tell(address, { channel: id }, options)
+      const others = await Promise.all(account.channels.map((channel) => records.find(channel, options)))
+      const own = others.filter((other) => other !== undefined && other.owner === address && other.state !== 'closed')
+      refuseRenamed(doc, own as StoredRecord[])
+      if (own.length >= channelsPerOwner) {
+        const reason = `an owner has ${channelsPerOwner} channels at most; close one of them`
+        throw new Reject('too_many_channels', reason)
       }
-      if (record && record.state !== 'closed') {
-        if (record.state === 'closing') throw new Error('the channel is being closed; it can be made again after that')
-        return { ...record, state: record.state === 'new' ? 'new' : 'changed' }
-      }
-      await refuseTooMany(account, ctx)
       return newLife(doc, account, ctx.database, record, id)
-    }
-
-    async function refuseTooMany({ address, channels }: StoredAccount, ctx: Context): Promise<void> {
-      const all = await Promise.all(channels.map((channel) => records.find(channel, { signal: ctx.signal })))
-      const own = all.filter((record) => record?.owner === address && record.state !== 'closed')
-      if (own.length < channelsPerOwner) return
-      throw new Reject('too_many_channels', `an owner has ${channelsPerOwner} channels at most; close one of them`)
     }
 
     await records.write(id, next, options)
   }
+
+function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRecord {
+  if (record.document !== _id) {
+    throw new Reject('name_taken', `you have a channel called ${JSON.stringify(name)}: ${record.document}`)
+  }
+  if (record.state === 'closing') throw new Error('the channel is being closed; it can be made again after that')
+  return { ...record, state: record.state === 'new' ? 'new' : 'changed' }
+}
+
+/** The name is what a channel is found by. */
+function refuseRenamed(doc: Channel, own: readonly StoredRecord[]): void {
+  const before = own.find(({ document }) => document === doc._id)
+  if (!before) return
+  const [expected, got] = [before.name, doc.name].map((name) => JSON.stringify(name))
+  throw new Reject('renamed', `name: expected ${expected} unchanged, got ${got}; close it and make another`)
+}
 
 /** Whoever writes in a user's database is that user. */
 export async function ownerOf(doc: Channel, ctx: Context, accounts: Accounts): Promise<StoredAccount> {
@@ -75,7 +85,7 @@ function newLife(
   return {
     ...{ _id, type: 'channel_record', state: 'new', name: normaliseName(doc.name), life, database, role: database },
     ...{ owner: account.address, owner_role: account.owner_role, user_database: userDatabase, document: doc._id },
-    ...{ members, former: [...new Set(former)] },
+    ...{ members, former: [...new Set(former)], ...(doc.data && { data: doc.data }) },
     ...(before && {
       ended: [...(before.ended ?? []), { database: before.database, close: before.close ?? 'archive' }],
     }),

@@ -1,0 +1,24 @@
+import type { StoredAccount } from '../../accounts/documents.ts'
+import type { CallOptions, Database } from '../../couch/database.ts'
+import type { StoredDevice } from '../../devices/documents.ts'
+import { isRecord, type StoredRecord } from '../documents.ts'
+
+/** What is true of an account's devices and channels. */
+export interface Truth {
+  readonly devices: readonly StoredDevice[]
+  readonly records: readonly StoredRecord[]
+  /** The same for the same truth. */
+  readonly revs: string
+}
+
+/** By their ids: a cluster answers from as many copies as a write needs. Throws `CouchError`. */
+export async function readTruth(control: Database, account: StoredAccount, call: CallOptions): Promise<Truth> {
+  const devices = (await control.getMany(account.devices, call)).filter(
+    (doc): doc is StoredDevice => doc.type === 'device' && doc.owner_role === account.owner_role,
+  )
+  const records = await readRecords(control, account, call)
+  return { devices, records, revs: [...devices, ...records].map(({ _id, _rev }) => `${_id} ${_rev}`).join() }
+}
+
+export const readRecords = async (control: Database, { channels }: StoredAccount, call: CallOptions) =>
+  (await control.getMany(channels, call)).filter(isRecord)

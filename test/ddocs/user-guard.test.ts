@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import { userMachines } from '../../ddocs/machines.ts'
+import type { Doc } from '../../sidecar/couch/documents.ts'
+import { createTestCouch, needs } from '../support/couchdb.ts'
+import { guardedDb, tryBulk, tryPut } from './guarded-db.ts'
+import { createUser } from './users.ts'
+
+const theirs = { type: 'channel', name: 'diary', owner: 'bob@example.com', members: [], owner_role: 'owner-2' }
+const own = { type: 'channel', name: 'photos', owner: 'ann@example.com', members: [], owner_role: 'owner-1' }
+const there: Doc[] = [
+  { _id: 'device-1', type: 'device', state: 'active', user: 'device-1', owner_role: 'owner-1', device_id: 'device:1' },
+  { ...own, _id: 'photos', state: 'ready', database: 'channel-1', syncpoint: 'http://a/channel-1' },
+  { ...theirs, _id: 'channel:2', state: 'ready', database: 'channel-2', syncpoint: 'http://a/channel-2' },
+  { _id: 'subscription:photos', type: 'subscription', state: 'active', channel_id: 'photos' },
+  {
+    _id: 'subscription:channel:2',
+    type: 'subscription',
+    state: 'invite',
+    channel_id: 'channel:2',
+    from: 'bob@example.com',
+  },
+]
+
+/** Somebody's device, and documents that are there, each row of a table with its own. */
+async function prepare() {
+  const db = await guardedDb(userMachines, 'user')
+  const { couch } = await createUser(['owner-1'])
+  async function put(id: string, row: number): Promise<Doc> {
+    const doc = { ...there.find(({ _id }) => _id === id)!, _id: `${id}-${row}` }
+    return { ...doc, _rev: await createTestCouch().db(db.name).put(doc) }
+  }
+  return { db, couch, put }
+}
+
+const changes: readonly [string, string, object, string][] = [
+  ['revokes a device', 'device-1', { state: 'revoked' }, 'fine'],
+  ['takes no other device for its own', 'device-1', { state: 'revoked', device_id: 'device:2' }, 'device_id: expected'],
+  ['changes the members of its channel', 'photos', { state: 'new', members: ['c@example.com'] }, 'fine'],
+  ['may leave out what the sidecar wrote', 'photos', { state: 'new', database: undefined }, 'fine'],
+  ['moves no channel to another database', 'photos', { state: 'new', database: 'channel-2' }, 'database: expected'],
+  ['forges no ready channel', 'photos', { state: 'ready' }, 'may be written in state'],
+  ['closes its channel', 'photos', { state: 'closing', close: 'archive' }, 'fine'],
+  ["closes nobody else's", 'channel:2', { state: 'closing', close: 'archive' }, 'closing (by its owner)'],
+  ["makes nobody else's its own", 'channel:2', { state: 'new', owner_role: 'owner-1' }, 'new (by its owner)'],
+  ['deletes nothing', 'photos', { _deleted: true }, 'may be deleted by an admin only'],
+  ['accepts an invitation', 'subscription:channel:2', { state: 'active' }, 'fine'],
+  ['pauses what it was invited to, offline', 'subscription:channel:2', { state: 'paused' }, 'fine'],
+  [
+    'makes exceptions for devices',
+    'subscription:photos',
+    { state: 'active', devices: { 'device-1': 'paused' } },
+    'fine',
+  ],
+  ['writes no field of the engine', 'subscription:photos', { state: 'paused', docstate: {} }, 'the field docstate'],
+]
+
+test('a device changes what is its user’s to change, and nothing else', async () => {
+  const { db, couch, put } = await prepare()
+  for (const [row, [name, id, change, expected]] of changes.entries()) {
+    const written = JSON.parse(JSON.stringify({ ...(await put(id, row)), ...change })) as Doc
+    expect(await tryPut(couch, db, written), name).toContain(expected)
+  }
+})
+
+const made: readonly [string, Doc, string][] = [
+  ['a channel', { _id: 'new', type: 'channel', state: 'new', name: 'x', owner: 'ann@example.com' }, 'fine'],
+  ['a channel without a name, which is told so later', { _id: 'new', type: 'channel', state: 'new' }, 'fine'],
+  ['no ready channel', { _id: 'new', type: 'channel', state: 'ready' }, 'begins in state new'],
+  ['no channel of a role', { _id: 'new', ...theirs, state: 'new' }, 'owner_role: expected'],
+  ['no device', { _id: 'device-9', type: 'device', state: 'active' }, '(none: only the sidecar makes them)'],
+  ['nothing under ids of the sidecar', { _id: 'channel:9', type: 'note' }, 'the sidecar’s own'],
+  ['a subscription', { _id: 's', type: 'subscription', state: 'new', channel_id: 'x' }, 'fine'],
+  ['no invitation', { _id: 's', type: 'subscription', state: 'invite', channel_id: 'x' }, 'begins in state new'],
+  ['what is the app’s own', { _id: 'setting', type: 'setting', color: 'red' }, 'fine'],
+]
+
+test('a device makes channels and subscriptions, and nothing of the sidecar’s', async () => {
+  const { db, couch } = await prepare()
+  for (const [row, [name, doc, expected]] of made.entries()) {
+    expect(await tryPut(couch, db, { ...doc, _id: `${doc._id}-${row}` }), name).toContain(expected)
+  }
+})
+
+test('what a device did in several steps while it was offline arrives as one', async () => {
+  needs('guarded branches')
+  const { db, couch, put } = await prepare()
+  async function later(id: string, change: object): Promise<Doc> {
+    const { _rev, ...fields } = await put(id, 0)
+    const [generation, hash] = String(_rev).split('-')
+    return atRevision({ ...fields, ...change }, Number(generation) + 3, hash!)
+  }
+  const docs = [
+    await later('subscription:channel:2', { state: 'ended' }),
+    await later('subscription:photos', { state: 'new' }),
+    await later('photos', { state: 'closing', close: 'delete' }),
+    atRevision({ _id: 'new', type: 'channel', state: 'new', name: 'x', owner: 'ann@example.com' }, 2, 'd'.repeat(32)),
+  ]
+  const answers = await tryBulk(couch, db, docs, { new_edits: false })
+  expect([...answers.values()]).toEqual(['fine', 'fine', 'fine', 'fine'])
+})
+
+/** As replication brings it: with hashes of the revisions between, and without their content. */
+function atRevision(doc: Doc, start: number, before: string): Doc {
+  const ids = [...['c', 'b', 'a'].map((digit) => digit.repeat(32)), before].slice(0, Math.min(4, start))
+  return { ...doc, _rev: `${start}-${ids[0]}`, _revisions: { start, ids } }
+}
