@@ -1,18 +1,13 @@
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { ConfigError } from '../core/errors.ts'
-import type { Couch } from '../couch/client.ts'
-import { ddocsFolder } from '../deploy/compile.ts'
-import { deployDdocs, type Deployment } from '../deploy/deploy.ts'
+import { deployDdocs } from '../deploy/deploy.ts'
 import { DeployError } from '../deploy/errors.ts'
 import { formatDatabases, formatReport } from '../deploy/format-report.ts'
 import { rollBack } from '../deploy/roll-back.ts'
-import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadHandlers } from '../load-handlers.ts'
-import { patternsOf, resolveDatabases } from '../databases/roster.ts'
-import { loadTemplates } from '../mail/templates.ts'
-import { createTables } from '../tables.ts'
 import { withCouch } from './connect.ts'
+import { deploymentsFor } from './deployments.ts'
 import { showProgress } from './show-progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -36,7 +31,7 @@ export async function deploy(terminal: Terminal, config: Config, flags: DeployFl
   const handlers = await loadHandlers(config.handlers)
   const { signal } = terminal
   await withCouch(config, async (couch) => {
-    const deployments = await deploymentsFor(couch, config, handlers, flags, signal)
+    const deployments = await deploymentsFor({ couch, config, handlers, ...flags }, signal)
     const progress = showProgress(terminal, systemClock)
     const { takeOver = false } = flags
     const common = { couch, takeOver, onProgress: progress.show, signal }
@@ -78,29 +73,4 @@ function refuseUnfit({ rollback, database, ddocs, target, diskCheck, ...flags }:
       "--prune: expected --ddocs: what a folder of yours does not have is removed, the sidecar's stay",
     ])
   }
-}
-
-async function deploymentsFor(
-  couch: Couch,
-  config: Config,
-  handlers: LoadedHandlers,
-  { ddocs, database: pattern }: DeployFlags,
-  signal: AbortSignal,
-): Promise<Deployment[]> {
-  const patterns = pattern === undefined ? patternsOf(config) : [pattern]
-  const names = [...(await resolveDatabases(couch, patterns, signal))]
-  if (names.length === 0) throw new DeployError('no_database', [`${couch.url} has no database ${pattern}`])
-  if (ddocs !== undefined) return names.map((database) => ({ database, folder: ddocs }))
-  const tables = createTables({
-    config,
-    handlers,
-    couch,
-    templates: loadTemplates(),
-    clock: systemClock,
-    publicUrl: '',
-  })
-  return names.map((database) => {
-    const { kind, table } = tables.of(database)
-    return { database, folder: ddocsFolder(kind), machines: table.machines }
-  })
 }

@@ -6,25 +6,16 @@ import { listMismatches } from '../deploy/list-mismatches.ts'
 import { explain } from '../docstate/operator/explain.ts'
 import { DDOC } from '../docstate/finding/pages.ts'
 import { loadHandlers } from '../load-handlers.ts'
-import { loadTemplates } from '../mail/templates.ts'
 import { patternsOf } from '../databases/roster.ts'
-import { createTables } from '../tables.ts'
 import { withCouch } from './connect.ts'
+import { tablesFor } from './tables-for.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What happens to one document, and why. */
 export async function explainOne(terminal: Terminal, config: Config, db: string, id: string): Promise<void> {
   const handlers = await loadHandlers(config.handlers)
   await withCouch(config, async (couch) => {
-    const tables = createTables({
-      config,
-      handlers,
-      couch,
-      templates: loadTemplates(),
-      clock: systemClock,
-      publicUrl: '',
-    })
-    const { table } = tables.of(db)
+    const { table } = tablesFor(couch, config, handlers).of(db)
     const database = couch.db(db)
     const { signal } = terminal
     const ddoc = await database.find(`_design/${DDOC}`, {}, { signal })

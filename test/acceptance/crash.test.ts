@@ -90,6 +90,6 @@ test('a mail in doubt may have arrived: its link works, and nobody has to decide
   const { url } = await startSidecar(settings)
   const link = linkIn((await PostalMime.parse(smtp.received[0]!)).text, url)
   expect(await typeCode(link)).toMatchObject({ status: 200, body: { ok: true } })
-  expect(await untilState({ control }, id, 'active')).not.toHaveProperty('docstate')
+  expect(await untilState({ control }, id, 'active')).not.toHaveProperty('docstate.failure')
   expect(smtp.received).toHaveLength(1)
 })

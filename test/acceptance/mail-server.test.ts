@@ -76,7 +76,7 @@ test('a link that is out works while the next mail waits for a mail server that 
   expect(await typeCode(link, '9999')).toMatchObject({ status: 403 })
   expect(await typeCode(link)).toMatchObject({ status: 200, body: { password: expect.any(String) as string } })
   await smtp.up()
-  expect(await untilState(registration, device._id, 'active')).not.toHaveProperty('docstate')
+  expect(await untilState(registration, device._id, 'active')).not.toHaveProperty('docstate.failure')
   expect(smtp.accepted).toHaveLength(1)
 })
 
