@@ -8,7 +8,7 @@ const layers = [
   ['main', 'cli'],
   ['sidecar'],
   ['databases', 'tables', 'load-handlers', 'duties', 'tallies', 'health'],
-  ['devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'indexes', 'live-settings', 'metrics'],
+  ['devices', 'embedded', 'http', 'inbox', 'deploy', 'config', 'global-changes', 'indexes', 'live-settings', 'metrics'],
   ['mail'],
   ['docstate'],
   ['feed', 'workers'],
