@@ -25,6 +25,12 @@ export interface Config {
   /** Mails to one address within an hour. */
   readonly mailsPerOwner: number
   readonly confirmExpiryMs: number
+  /** Documents a minute from one address. 0: no inbox. */
+  readonly inboxRate: number
+  /** Devices that may wait to be confirmed while the inbox takes others. */
+  readonly inboxWaiting: number
+  /** In front of the sidecar. */
+  readonly proxies: number
   readonly controlDb: string
   /** Names and globs. */
   readonly databases: readonly string[]
@@ -72,6 +78,9 @@ export function loadConfig(sources: Sources): Config {
     mailTemplates: values.SIDECAR_MAIL_TEMPLATES,
     mailsPerOwner: values.SIDECAR_MAILS_PER_OWNER,
     confirmExpiryMs: values.SIDECAR_CONFIRM_EXPIRY,
+    inboxRate: values.SIDECAR_INBOX_RATE,
+    inboxWaiting: values.SIDECAR_INBOX_WAITING,
+    proxies: values.SIDECAR_PROXIES,
     controlDb: values.SIDECAR_CONTROL_DB,
     databases: values.SIDECAR_DATABASES ?? [values.SIDECAR_CONTROL_DB],
     globalChangesDb: values.SIDECAR_GLOBAL_CHANGES_DB,

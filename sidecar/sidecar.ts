@@ -21,12 +21,15 @@ import { createHttp } from './http/app.ts'
 import { confirmPage } from './http/confirm-page.ts'
 import { dbUpdates } from './http/db-updates.ts'
 import { eventFeeds } from './http/events.ts'
+import { inbox as inboxRoute } from './http/inbox.ts'
 import { indexes as indexesRoute } from './http/indexes.ts'
 import { listen } from './http/listen.ts'
 import { metrics } from './http/metrics.ts'
 import { up } from './http/up.ts'
 import { welcome } from './http/welcome.ts'
 import { workers } from './http/workers.ts'
+import { noArrivals } from './inbox/counts.ts'
+import { createInbox } from './inbox/inbox.ts'
 import { createIndexes } from './indexes/indexes.ts'
 import { keepNotes, readNotes } from './indexes/notes.ts'
 import { createLiveSettings } from './live-settings/live-settings.ts'
@@ -97,8 +100,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const memory = createMemory(config.memoryBytes)
     const tallies = createTallies([controlDb, ...databases])
     const readers = { open: 0, dropped: 0 }
+    const arrivals = noArrivals()
     const sources = {
-      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers },
+      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers, inbox: arrivals },
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
@@ -108,6 +112,10 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
     const hashing = embedded ? embeddedHashing : couchHashing
     const confirmations = createConfirmations({ database: couch.db(controlDb), clock, hashing })
+    const inbox = createInbox({
+      ...{ database: couch.db(controlDb), limit: config.inboxWaiting, clock, counts: arrivals, log },
+    })
+    const taking = { inbox, perMinute: config.inboxRate, proxies: config.proxies, clock, counts: arrivals }
     const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
     const sessions = acquire(createSessions({ url }))
     const { whoIs } = sessions
@@ -128,6 +136,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       }),
       metrics({ whoIs, clock, expose: (format) => expose(sources, format) }),
       confirmPage({ confirmations, log }),
+      ...(config.inboxRate > 0 ? [inboxRoute(taking)] : []),
       ...(mailbox ?? []),
     ]
     const { host, port } = config
