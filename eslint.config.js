@@ -8,7 +8,10 @@ const layers = [
   ['main', 'cli'],
   ['sidecar'],
   ['databases', 'tables', 'load-handlers', 'duties', 'tallies', 'health'],
-  ['accounts', 'channels', 'devices', 'embedded', 'http', 'deploy', 'config', 'global-changes', 'indexes', 'live-settings', 'metrics'],
+  [
+    ...['accounts', 'channels', 'devices', 'inbox', 'embedded', 'http', 'deploy', 'config'],
+    ...['global-changes', 'indexes', 'live-settings', 'metrics'],
+  ],
   ['mail'],
   ['docstate'],
   ['feed', 'workers'],

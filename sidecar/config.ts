@@ -32,6 +32,12 @@ export interface Config {
   /** Folders of design documents for each channel. */
   readonly channelDdocs: readonly string[]
   readonly confirmExpiryMs: number
+  /** Documents a minute from one address. 0: no inbox. */
+  readonly inboxRate: number
+  /** Devices that may wait to be confirmed while the inbox takes others. */
+  readonly inboxWaiting: number
+  /** In front of the sidecar. */
+  readonly proxies: number
   readonly controlDb: string
   /** Names and globs. */
   readonly databases: readonly string[]
@@ -83,6 +89,9 @@ export function loadConfig(sources: Sources): Config {
     channelsPerOwner: values.SIDECAR_CHANNELS_PER_OWNER,
     channelDdocs: values.SIDECAR_CHANNEL_DDOCS ?? [],
     confirmExpiryMs: values.SIDECAR_CONFIRM_EXPIRY,
+    inboxRate: values.SIDECAR_INBOX_RATE,
+    inboxWaiting: values.SIDECAR_INBOX_WAITING,
+    proxies: values.SIDECAR_PROXIES,
     controlDb: values.SIDECAR_CONTROL_DB,
     databases: values.SIDECAR_DATABASES ?? [values.SIDECAR_CONTROL_DB],
     globalChangesDb: values.SIDECAR_GLOBAL_CHANGES_DB,

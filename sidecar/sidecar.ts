@@ -1,5 +1,7 @@
 import type { Logger } from 'pino'
 import { Hono } from 'hono'
+import { createAccounts } from './accounts/accounts.ts'
+import { findHome } from './accounts/home.ts'
 import type { Config } from './config.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
@@ -21,12 +23,15 @@ import { createHttp } from './http/app.ts'
 import { confirmPage } from './http/confirm-page.ts'
 import { dbUpdates } from './http/db-updates.ts'
 import { eventFeeds } from './http/events.ts'
+import { inbox as inboxRoute } from './http/inbox.ts'
 import { indexes as indexesRoute } from './http/indexes.ts'
 import { listen } from './http/listen.ts'
 import { metrics } from './http/metrics.ts'
 import { up } from './http/up.ts'
 import { welcome } from './http/welcome.ts'
 import { workers } from './http/workers.ts'
+import { noArrivals } from './inbox/counts.ts'
+import { createInbox } from './inbox/inbox.ts'
 import { createIndexes } from './indexes/indexes.ts'
 import { keepNotes, readNotes } from './indexes/notes.ts'
 import { createLiveSettings } from './live-settings/live-settings.ts'
@@ -99,8 +104,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const patterns = patternsOf(config)
     const tallies = createTallies(patterns)
     const readers = { open: 0, dropped: 0 }
+    const arrivals = noArrivals()
     const sources = {
-      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers },
+      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers, inbox: arrivals },
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
@@ -110,6 +116,18 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
     const hashing = embedded ? embeddedHashing : couchHashing
     const confirmations = createConfirmations({ database: couch.db(controlDb), clock, hashing })
+    const syncUrl = config.couchdbPublicUrl ?? couch.url
+    const inbox = createInbox({
+      ...{
+        database: couch.db(controlDb),
+        homeOf: findHome(createAccounts(couch.db(controlDb)), syncUrl),
+        limit: config.inboxWaiting,
+        clock,
+        counts: arrivals,
+        log,
+      },
+    })
+    const taking = { inbox, hashing, perMinute: config.inboxRate, proxies: config.proxies, clock, counts: arrivals }
     const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
     const sessions = acquire(createSessions({ url }))
     const { whoIs } = sessions
@@ -130,6 +148,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       }),
       metrics({ whoIs, clock, expose: (format) => expose(sources, format) }),
       confirmPage({ confirmations, log }),
+      ...(config.inboxRate > 0 ? [inboxRoute(taking)] : []),
       ...(mailbox ?? []),
     ]
     const { host, port } = config
@@ -141,7 +160,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
     const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
     const areTold = () => live.of('global_changes').update_db
-    const tables = createTables({ config, handlers, couch, templates, clock, publicUrl })
+    const tables = createTables({ config, handlers, couch, templates, clock, publicUrl, syncUrl })
     const settings = { worker: name, memory, leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const who = { registry, role: ROLE, self: name }

@@ -33,13 +33,14 @@ export interface TablesOptions {
   readonly clock: Clock
   /** Base of the links in mails. */
   readonly publicUrl: string
+  /** Under which devices reach CouchDB. */
+  readonly syncUrl: string
 }
 
-export function createTables({ config, handlers, couch, templates, clock, publicUrl }: TablesOptions): Tables {
-  const { controlDb, databases, confirmExpiryMs, mailsPerOwner, couchdbPublicUrl } = config
+export function createTables({ config, handlers, couch, templates, clock, publicUrl, syncUrl }: TablesOptions): Tables {
+  const { controlDb, databases, confirmExpiryMs, mailsPerOwner } = config
   const own = isAmong(userDatabaseOf(newUserId(controlDb)), databases) ? [handlers] : []
   const machines = Object.assign({}, ...own.map((one) => one.machines), userMachines) as Machines
-  const syncUrl = couchdbPublicUrl ?? couch.url
   const channels = createChannels({ ...config, couch, templates, clock, syncUrl, machines })
   const control = createControl(controlMachinesFor(config))
   const users = createDeviceUsers(couch.db('_users'))

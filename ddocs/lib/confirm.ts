@@ -4,10 +4,10 @@
  */
 import { credentialFaults } from './credentials.ts'
 import type { Doc } from './document.ts'
-import { presentOf, textFaults, unchangedFaults, unknownFaults } from './shape.ts'
+import { presentOf, secretFaults, textFaults, unchangedFaults, unknownFaults } from './shape.ts'
 
-const CLIENTS = ['device_id', 'device_code', 'confirm_code', 'credentials']
-const SIDECARS = ['error', 'docstate']
+const CLIENTS = ['device_id', 'device_code', 'confirm_code', 'credentials', 'secret_sha256']
+const SIDECARS = ['error', 'docstate', 'inbox']
 
 /** What is wrong with a confirm document, as sentences. None: it is well formed. */
 export function confirmFaults(doc: Doc): string[] {
@@ -17,6 +17,7 @@ export function confirmFaults(doc: Doc): string[] {
     ...textFaults(doc, 'device_code', 200),
     ...textFaults(doc, 'confirm_code', 200),
     ...credentialFaults(doc.credentials, { mayGenerate: false }),
+    ...secretFaults(doc),
     ...unknownFaults(doc, ['type', 'state', ...CLIENTS, ...SIDECARS]),
   ]
 }

@@ -4,10 +4,10 @@
  */
 import { credentialFaults } from './credentials.ts'
 import type { Doc } from './document.ts'
-import { patternFaults, presentOf, textFaults, unchangedFaults, unknownFaults } from './shape.ts'
+import { patternFaults, presentOf, secretFaults, textFaults, unchangedFaults, unknownFaults } from './shape.ts'
 
-const CLIENTS = ['owner', 'device_code', 'name', 'credentials']
-const SIDECARS = ['confirmation', 'user', 'owner_role', 'error', 'docstate']
+const CLIENTS = ['owner', 'device_code', 'name', 'credentials', 'secret_sha256']
+const SIDECARS = ['confirmation', 'user', 'owner_role', 'error', 'docstate', 'inbox']
 
 /** One mailbox, without quotes, comments, lists or groups. Whether it exists is found out by writing to it. */
 export const ADDRESS =
@@ -21,6 +21,7 @@ export function deviceFaults(doc: Doc): string[] {
     ...patternFaults(doc, 'device_code', /^[A-Za-z0-9-]{4,32}$/, '4 to 32 letters, digits or hyphens'),
     ...(doc.name === undefined ? [] : textFaults(doc, 'name', 100)),
     ...credentialFaults(doc.credentials, { mayGenerate: true }),
+    ...secretFaults(doc),
     ...unknownFaults(doc, ['type', 'state', ...CLIENTS, ...SIDECARS]),
   ]
 }
@@ -35,9 +36,9 @@ export const asAskedAgain = (doc: Doc, before: Doc | null): Doc =>
  * device's history, and CouchDB would show the longest.
  */
 export function deviceChangeFaults(doc: Doc, before: Doc | null): string[] {
-  const fixed = before ? ['owner', 'device_code', 'credentials'] : []
+  const fixed = before ? ['owner', 'device_code', 'credentials', 'secret_sha256'] : []
   const unseen = before?.state === 'new' && !before.docstate
-  const given = presentOf(doc, ['confirmation', 'error', 'docstate'])
+  const given = presentOf(doc, ['confirmation', 'error', 'docstate', 'inbox'])
   return [
     ...(unseen ? ['the sidecar has not seen this device yet; wait for its answer before asking again'] : []),
     ...unchangedFaults(doc, before, fixed, 'it unchanged'),

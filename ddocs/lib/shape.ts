@@ -20,6 +20,17 @@ export function patternFaults(doc: Doc, field: string, pattern: RegExp, expected
   return typeof value === 'string' && pattern.test(value) ? [] : [`${field}: expected ${expected}, got ${quote(value)}`]
 }
 
+const SHA_256 = /^[0-9a-f]{64}$/
+
+/**
+ * By the hash of a secret a writer is known who has no name: what the inbox goes by. The value is not shown: it may be
+ * the secret itself.
+ */
+export const secretFaults = ({ secret_sha256: hash }: Doc): string[] =>
+  hash === undefined || (typeof hash === 'string' && SHA_256.test(hash))
+    ? []
+    : ['secret_sha256: expected the SHA-256 of a secret, in 64 lowercase hexadecimal digits']
+
 /** CouchDB's own fields that a document may have. Not `_attachments`: nothing here has any. */
 const RESERVED = ['_id', '_rev', '_revisions', '_conflicts']
 

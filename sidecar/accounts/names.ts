@@ -18,5 +18,8 @@ export const userDatabaseOf = (userId: string): string => `userdb-${inHex(userId
 /** A glob for the databases of the users: not for those that somebody else makes for other names. */
 export const userDatabasesOf = (controlDb: string): string => `${userDatabaseOf(prefixOf(controlDb))}*`
 
+/** The address of a database, as devices are given it. `base` has no slash at its end. */
+export const syncpointOf = (base: string, database: string): string => `${base}/${database}`
+
 /** The document that says whose database it is. */
 export const ownershipIdOf = (database: string): string => `database:${database}`

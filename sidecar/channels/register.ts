@@ -67,8 +67,7 @@ export function createChannels(options: ChannelsOptions): Channels {
       control_.unsafe('account', 'new', giveUserId({ controlDb }), { ...UNTIL_DONE, onLost: 'retry' })
       const makeUserDatabase = (name: string, role: string, signal: AbortSignal) =>
         makeDatabase({ couch, compiler }, { name, role, templates: userTemplates }, { signal })
-      const syncpointOf = (database: string) => `${syncUrl}/${database}`
-      control_.safe('account', 'changed', reconcile({ couch, control, makeUserDatabase, syncpointOf }), UNTIL_DONE)
+      control_.safe('account', 'changed', reconcile({ couch, control, makeUserDatabase, syncUrl }), UNTIL_DONE)
       control_.safe('channel_record', 'new', makeChannel(making), UNTIL_DONE)
       control_.safe('channel_record', 'changed', tellMembers({ couch, accounts }), UNTIL_DONE)
       control_.safe('channel_record', 'closing', closeChannel({ couch }), UNTIL_DONE)

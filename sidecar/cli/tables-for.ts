@@ -7,4 +7,4 @@ import { createTables, type Tables } from '../tables.ts'
 
 /** What a sidecar with these settings handles where, for whoever wants to know and handles nothing. */
 export const tablesFor = (couch: Couch, config: Config, handlers: LoadedHandlers): Tables =>
-  createTables({ config, handlers, couch, templates: loadTemplates(), clock: systemClock, publicUrl: '' })
+  createTables({ config, handlers, couch, templates: loadTemplates(), clock: systemClock, publicUrl: '', syncUrl: '' })

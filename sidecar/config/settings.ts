@@ -104,6 +104,18 @@ export const settings = z.object({
     argument: 'time',
     meaning: 'how long the link in a mail is good for',
   }),
+  SIDECAR_INBOX_RATE: described(whole(0, 1_000_000).prefault('30'), {
+    argument: 'number',
+    meaning: 'documents a minute that the inbox takes from one address (0: there is no inbox)',
+  }),
+  SIDECAR_INBOX_WAITING: described(whole(1, 100_000_000).prefault('10000'), {
+    argument: 'number',
+    meaning: 'how many devices may wait for their owners before the inbox takes no more of them',
+  }),
+  SIDECAR_PROXIES: described(whole(0, 10).prefault('0'), {
+    argument: 'number',
+    meaning: 'proxies in front of the sidecar, each of which adds to X-Forwarded-For whom it was called by',
+  }),
   SIDECAR_CONTROL_DB: described(database.prefault('control'), {
     argument: 'name',
     meaning: 'the control database, where devices register',

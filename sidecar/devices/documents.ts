@@ -25,6 +25,14 @@ export interface SentCode {
   readonly key?: string
 }
 
+/** What a document has that came through the inbox. */
+export interface FromInbox {
+  /** The SHA-256 of the secret that its writer chose. */
+  readonly secret_sha256?: string
+  /** Its writer's last revision that was taken in: what comes with an older one is a repetition. */
+  readonly inbox?: { readonly rev: string }
+}
+
 /** What was sent to the owner: any code that has not expired will do, since mails may cross. */
 export interface Confirmation {
   readonly codes: readonly SentCode[]
@@ -34,7 +42,7 @@ export interface Confirmation {
   readonly credentials?: HashedPassword
 }
 
-export interface Device extends Doc {
+export interface Device extends Doc, FromInbox {
   readonly type: 'device'
   readonly owner: string
   readonly device_code: string
@@ -48,7 +56,7 @@ export interface Device extends Doc {
   readonly owner_role?: string
 }
 
-export interface Confirm extends Doc {
+export interface Confirm extends Doc, FromInbox {
   readonly type: 'confirm'
   readonly device_id: string
   readonly device_code: string

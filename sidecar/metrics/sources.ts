@@ -5,6 +5,7 @@ import type { DbUpdatesCounts } from '../global-changes/reading/db-updates.ts'
 import type { GlobalChangesCounts } from '../global-changes/writing/global-changes.ts'
 import type { ReaderCounts } from '../http/channel-feed.ts'
 import type { Entry } from '../indexes/entry.ts'
+import type { InboxCounts } from '../inbox/counts.ts'
 import type { IndexesCounts } from '../indexes/indexes.ts'
 import type { MailCounts } from '../mail/counts.ts'
 
@@ -20,6 +21,7 @@ export interface Sources {
   readonly memory: Memory
   readonly mails: MailCounts
   readonly readers: ReaderCounts
+  readonly inbox: InboxCounts
   /** How many sidecars are known; undefined as long as nobody knows. */
   readonly workers: () => number | undefined
   readonly globalChanges: () => GlobalChangesCounts

@@ -5,6 +5,7 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc, ViewResult } from '../../sidecar/couch/documents.ts'
 import { userNameOf } from '../../sidecar/devices/names.ts'
 import { eventually } from '../support/eventually.ts'
+import { channelDatabases } from '../support/channel-databases.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 
 export interface Control {
@@ -69,7 +70,7 @@ export async function openControl(): Promise<Control> {
     async close() {
       const devices = (await documents()).filter(({ type }) => type === 'device')
       await removeUsers(server, [memberName, ...devices.map(({ _id }) => userNameOf(_id))])
-      for (const made of [name, eventsName]) await deleteDb(made)
+      for (const made of [...(await channelDatabases(server, name)), name, eventsName]) await deleteDb(made)
       await Promise.all([member.close(), server.close()])
     },
   }

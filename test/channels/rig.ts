@@ -2,9 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
-import { userDatabasesOf } from '../../sidecar/accounts/names.ts'
 import type { Config } from '../../sidecar/config.ts'
-import { isAmong } from '../../sidecar/core/glob.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
@@ -19,6 +17,7 @@ import { createTables } from '../../sidecar/tables.ts'
 import { createTallies } from '../../sidecar/tallies.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
+import { channelDatabases } from '../support/channel-databases.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -34,14 +33,7 @@ export function createControlDb(): string {
   const controlDb = uniqueName('control')
   onTestFinished(async () => {
     const couch = createCouch({ url: couchUrl() })
-    const names = await couch.request<string[]>({ path: '_all_dbs' })
-    const users = names.filter((name) => isAmong(name, [userDatabasesOf(controlDb)]))
-    const records = names.includes(controlDb) ? await couch.db(controlDb).withPrefix('channel:') : []
-    const channels = records.flatMap(({ database, ended }) => [
-      String(database),
-      ...((ended ?? []) as { database: string }[]).map((one) => one.database),
-    ])
-    for (const name of [...users, ...channels, controlDb]) await deleteDb(name)
+    for (const name of [...(await channelDatabases(couch, controlDb)), controlDb]) await deleteDb(name)
     await couch.close()
   })
   return controlDb
@@ -69,7 +61,15 @@ export async function startWorker(
   } as unknown as Config
   const templates = loadTemplates()
   const handlers = createControl({})
-  const tables = createTables({ config: settings, handlers, couch, templates, clock, publicUrl: 'http://localhost' })
+  const tables = createTables({
+    config: settings,
+    handlers,
+    couch,
+    templates,
+    clock,
+    publicUrl: 'http://localhost',
+    syncUrl: couch.url,
+  })
   const send = (message: Message) => Promise.resolve(void mails.push(message))
   const served = serveDatabases({
     ...{

@@ -33,6 +33,8 @@ describe('a device that is there', () => {
     ['with another owner', { owner: 'mallory@example.com' }, 'owner: expected it unchanged'],
     ['with another device code', { device_code: '6666' }, 'device_code: expected it unchanged'],
     ['with credentials it did not have', { credentials: hash }, 'credentials: expected it unchanged'],
+    ['with a secret it did not have', { secret_sha256: 'a'.repeat(64) }, 'secret_sha256: expected it unchanged'],
+    ['with what the inbox writes', { inbox: { rev: '9-a' } }, 'inbox: expected what the sidecar wrote'],
     ['with a confirmation of its own', { confirmation: { codes: [{}] } }, 'confirmation: expected what the sidecar'],
     ['with another role', { owner_role: 'owner-2' }, 'owner_role: expected "owner-1" unchanged'],
     ['with a user', { user: 'admin' }, 'user: expected nothing unchanged'],

@@ -78,6 +78,19 @@ const forged: readonly [string, Record<string, unknown>, string][] = [
     { ...newConfirm, credentials: { generate: true } },
     'credentials: expected',
   ],
+  ['a secret', { ...newDevice, secret_sha256: 'correct horse' }, 'secret_sha256: expected the SHA-256 of a secret'],
+  ['half a hash', { ...newDevice, secret_sha256: 'a'.repeat(63) }, 'secret_sha256: expected the SHA-256 of a secret'],
+  [
+    'a secret in a confirmation',
+    { ...newConfirm, secret_sha256: 1 },
+    'secret_sha256: expected the SHA-256 of a secret',
+  ],
+  ['what the inbox writes', { ...newDevice, inbox: { rev: '1-a' } }, 'inbox: expected what the sidecar wrote'],
+  [
+    'what the inbox writes in a confirmation',
+    { ...newConfirm, inbox: { rev: '1-a' } },
+    'inbox: expected what the sidecar wrote',
+  ],
   ['a used confirmation', { ...newConfirm, state: 'used' }, 'a new confirm document begins in state clicked'],
 ]
 
@@ -106,7 +119,9 @@ test('each well-formed document is accepted from a member who is no admin', asyn
     ...Object.entries(keys).map(([pbkdf2_prf, digits]) => {
       return { _id: pbkdf2_prf, ...newDevice, credentials: { ...hash, pbkdf2_prf, derived_key: 'a'.repeat(digits) } }
     }),
+    { _id: 'secret', ...newDevice, secret_sha256: 'a'.repeat(64) },
     { _id: 'confirm', ...newConfirm },
+    { _id: 'secret confirm', ...newConfirm, secret_sha256: 'a'.repeat(64) },
     { _id: 'confirm with credentials', ...newConfirm, credentials: hash },
   ]
   expect([...(await tryBulk(couch, db, docs)).values()]).toEqual(docs.map(() => 'fine'))

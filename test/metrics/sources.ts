@@ -3,6 +3,7 @@ import { createMemory } from '../../sidecar/core/memory.ts'
 import { Counts } from '../../sidecar/docstate/counts.ts'
 import type { Engine, EngineHealth, EngineLag } from '../../sidecar/docstate/engine.ts'
 import type { GlobalChangesCounts } from '../../sidecar/global-changes/writing/global-changes.ts'
+import { noArrivals } from '../../sidecar/inbox/counts.ts'
 import type { IndexesCounts } from '../../sidecar/indexes/indexes.ts'
 import { noMails } from '../../sidecar/mail/counts.ts'
 import type { Sources } from '../../sidecar/metrics/sources.ts'
@@ -27,6 +28,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   memory: createMemory(1000),
   mails: noMails(),
   readers: { open: 0, dropped: 0 },
+  inbox: noArrivals(),
   workers: () => 1,
   globalChanges: () => nothing,
   dbUpdates: () => ({ readers: 0, rows: 0, pages: 0, slow: 0 }),

@@ -17,6 +17,7 @@ const at = '2026-01-01T00:00:00.000Z'
 export default [
   { ...device, _id: 'new', state: 'new' },
   { ...device, _id: 'generate', state: 'new', credentials: { generate: true } },
+  { ...device, _id: 'inbox', state: 'new', secret_sha256: '0'.repeat(64), inbox: { rev: '1-a' } },
   {
     ...device,
     _id: 'claimed',

@@ -18,8 +18,8 @@ export interface ReconcileOptions {
   readonly control: Database
   /** Makes the database of a user, or what is missing of it. */
   readonly makeUserDatabase: (name: string, role: string, signal: AbortSignal) => Promise<void>
-  /** The address of a database, for devices. */
-  readonly syncpointOf: (database: string) => string
+  /** Under which devices reach CouchDB. */
+  readonly syncUrl: string
 }
 
 /** So often may something change while it is looked at. */
@@ -74,7 +74,7 @@ async function isThere(database: Database, signal: AbortSignal): Promise<boolean
 
 /** The truth that was brought about; undefined if something has changed under its hands. */
 async function bringAbout(
-  { couch, control, syncpointOf }: ReconcileOptions,
+  { couch, control, syncUrl }: ReconcileOptions,
   account: StoredAccount,
   name: string,
   call: CallOptions,
@@ -94,7 +94,7 @@ async function bringAbout(
   const roles = truth.records.filter((record) => isOpenTo(record, account)).map(({ role }) => role)
   if (!(await giveRoles(users, active, [account.owner_role, ...roles], call))) return undefined
   const there = new Map(copies.map((doc) => [doc._id, doc]))
-  return (await areWritten(database, copiesOf(truth, account, syncpointOf, there), call)) ? truth : undefined
+  return (await areWritten(database, copiesOf(truth, account, syncUrl, there), call)) ? truth : undefined
 }
 
 const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)

@@ -4,6 +4,7 @@
  */
 import { same } from '../../../ddocs/lib/same.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
+import { syncpointOf } from '../../accounts/names.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import type { StoredDevice } from '../../devices/documents.ts'
 import { userNameOf } from '../../devices/names.ts'
@@ -16,12 +17,12 @@ import type { Truth } from './truth.ts'
 export function copiesOf(
   { devices, records }: Truth,
   account: StoredAccount,
-  syncpointOf: (database: string) => string,
+  syncUrl: string,
   there: ReadonlyMap<string, StoredDoc>,
 ): Doc[] {
   const ofChannels = records.flatMap((record) => {
     const before = there.get(copyIdOf(record, account))
-    const copy = channelCopy(record, account, syncpointOf, before)
+    const copy = channelCopy(record, account, syncUrl, before)
     const now = copy ?? before
     const subscription = now && subscriptionCopy(record, account, { before, now }, there.get(subscriptionIdOf(now._id)))
     return [copy, subscription]
@@ -46,13 +47,13 @@ export const copyIdOf = (record: StoredRecord, { address }: StoredAccount): stri
 function channelCopy(
   record: StoredRecord,
   account: StoredAccount,
-  syncpointOf: (database: string) => string,
+  syncUrl: string,
   there: StoredDoc | undefined,
 ): Doc | undefined {
   const { name, owner, owner_role, members, data, database, state } = record
   const isOwner = owner === account.address
   if (isOpen(record) && isMember(record, account.address)) {
-    const given = { database, syncpoint: syncpointOf(database), owner_role }
+    const given = { database, syncpoint: syncpointOf(syncUrl, database), owner_role }
     if (!isOwner) {
       const copy = { type: 'channel', state: 'ready', name, owner, members, ...(data && { data }), ...given }
       return differing({ ...copy, _id: record._id }, there)

@@ -1,0 +1,112 @@
+/**
+ * The inbox over HTTP: a database into which anybody may write, and from which nobody reads anything but what became of
+ * his own document. Answers and statuses are CouchDB's, where it has them.
+ *
+ * It is open to pages of every origin, also with the credentials that PouchDB makes browsers send along: it looks at
+ * none of them. A secret comes in a header that no browser adds by itself.
+ */
+import { Hono, type Context } from 'hono'
+import { cors } from 'hono/cors'
+import type { Clock } from '../core/clock.ts'
+import type { Hashing } from '../devices/passwords.ts'
+import type { InboxCounts } from '../inbox/counts.ts'
+import type { Inbox } from '../inbox/inbox.ts'
+import { clientAddress } from './client-address.ts'
+import { HttpError } from './errors.ts'
+import { inboxDatabase, rootOf } from './inbox-database.ts'
+import { docsFrom, MAX_DOCS, notReady, rowOf, withId, type Row } from './inbox-documents.ts'
+import { readObject, type JsonObject } from './json-body.ts'
+import { createRates, type Rates } from './rates.ts'
+
+export interface InboxRouteOptions {
+  readonly inbox: Inbox
+  /** Told to devices that make their own credentials. */
+  readonly hashing: Hashing
+  /** Documents from one address within a minute. */
+  readonly perMinute: number
+  /** How many proxies stand in front. */
+  readonly proxies: number
+  readonly clock: Clock
+  /** Kept up to date. */
+  readonly counts: InboxCounts
+}
+
+/** What becomes of a document may be asked so much more often than documents may be sent. */
+const FATES = 10
+/** Who waits asks every two seconds; there may be another one at the same address. */
+const POLLING = 60
+
+/**
+ * `/inbox`: `POST` and `PUT` of a document, `_bulk_docs`, what a replication asks for beside; `GET` of a document by
+ * `Authorization: Bearer` and its secret.
+ *
+ * @example
+ * createHttp({ routes: [inbox({ inbox, perMinute: 30, proxies: 0, hashing, clock, counts })], log })
+ */
+export function inbox({ inbox, hashing, perMinute, proxies, clock, counts }: InboxRouteOptions): Hono {
+  const writes = createRates({ perMinute, atOnce: MAX_DOCS, clock })
+  const reads = createRates({ perMinute: Math.max(perMinute * FATES, POLLING), clock })
+
+  function pay(c: Context, rates: Rates, count: number): void {
+    const waitMs = rates.take(clientAddress(c, proxies), count)
+    if (waitMs === 0) return
+    counts.turnedAway.rate += 1
+    const headers = { 'Retry-After': String(Math.ceil(waitMs / 1000)) }
+    throw new HttpError(429, 'too_many_requests', 'Too many requests come from there. Try again later.', { headers })
+  }
+
+  async function receive(doc: JsonObject, replicated: boolean): Promise<Row> {
+    return rowOf(doc._id, await inbox.receive({ doc, replicated }).catch(notReady))
+  }
+
+  async function insert(c: Context, doc: JsonObject) {
+    pay(c, writes, 1)
+    const row = await receive(doc, c.req.query('new_edits') === 'false')
+    if ('error' in row) throw new HttpError(row.error === 'conflict' ? 409 : 403, row.error, row.reason)
+    return c.json(row, 201)
+  }
+
+  const app = new Hono()
+  app.use(`${PATH}/*`, cors(CORS))
+  app.on('POST', rootOf(PATH), async (c) => insert(c, withId(await readObject(c))))
+  app.post(`${PATH}/_bulk_docs`, async (c) => {
+    const { docs, replicated } = docsFrom(await readObject(c))
+    pay(c, writes, docs.length)
+    const rows: Row[] = []
+    for (const doc of docs.map(withId)) rows.push(await receive(doc, replicated))
+    return c.json(replicated ? rows.filter((row) => 'error' in row) : rows, 201)
+  })
+  app.route('/', inboxDatabase(PATH, hashing))
+  app.put(DOCUMENT, async (c) => {
+    const [_id, doc] = [c.req.param('id'), await readObject(c)]
+    if (doc._id !== undefined && doc._id !== _id) {
+      throw new HttpError(400, 'bad_request', 'Document ID must match the id in the path, or be left out.')
+    }
+    return insert(c, { ...doc, _id })
+  })
+  app.get(DOCUMENT, async (c) => {
+    pay(c, reads, 1)
+    const secret = /^Bearer +([\x21-\x7e]+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
+    const fate = secret && (await inbox.fate(c.req.param('id'), secret, { signal: c.req.raw.signal }))
+    if (!fate) throw new HttpError(404, 'not_found', 'missing')
+    return c.json(fate)
+  })
+  app.all(`${PATH}/*`, () => {
+    throw new HttpError(403, 'forbidden', 'The inbox takes documents; nothing else can be done with it.')
+  })
+  return app
+}
+
+const PATH = '/inbox'
+/** What begins with `_` is no document. */
+const DOCUMENT = `${PATH}/:id{[^_/][^/]*}` as const
+
+/** Not `*`: browsers take that for an answer only where they have sent no credentials. */
+const CORS = {
+  origin: (origin: string) => origin || null,
+  credentials: true,
+  allowMethods: ['GET', 'HEAD', 'POST', 'PUT'],
+  allowHeaders: ['Accept', 'Authorization', 'Content-Type'],
+  exposeHeaders: ['Retry-After'],
+  maxAge: 600,
+}

@@ -1,0 +1,67 @@
+import type { Clock } from '../core/clock.ts'
+
+/** Lets through so much a minute from each client, and so much from all of them together. */
+export interface Rates {
+  /** Takes so many at once, or none. 0, or how long to wait until there are as many, milliseconds. */
+  take(client: string, count?: number): number
+}
+
+export interface RatesOptions {
+  /** From one client; what was not used gathers up to as many. */
+  readonly perMinute: number
+  /** The most that is taken at once. Default 1. */
+  readonly atOnce?: number
+  readonly clock: Clock
+}
+
+/** All together may send as much as so many clients that send as much as they may. */
+const CLIENTS = 20
+/** Beyond that, who came longest ago is forgotten: he has as much as a new one, and no more than all have left. */
+const REMEMBERED = 10_000
+const MINUTE_MS = 60_000
+
+/** Buckets with a hole: they fill steadily and never run over. In memory, each process for itself. */
+export function createRates({ perMinute, atOnce = 1, clock }: RatesOptions): Rates {
+  const size = Math.max(perMinute, atOnce)
+  const all = createBucket(perMinute * CLIENTS, size * CLIENTS, clock.ticks())
+  const clients = new Map<string, Bucket>()
+
+  function bucketOf(client: string, now: number): Bucket {
+    const bucket = clients.get(client) ?? createBucket(perMinute, size, now)
+    clients.delete(client)
+    clients.set(client, bucket) // last in the order in which they are forgotten
+    if (clients.size > REMEMBERED) clients.delete(clients.keys().next().value!)
+    return bucket
+  }
+
+  return {
+    take(client, count = 1) {
+      const now = clock.ticks()
+      const own = bucketOf(client, now)
+      const waitMs = missingMs(own, count, now) || missingMs(all, count, now)
+      if (waitMs > 0) return waitMs
+      own.tokens -= count
+      all.tokens -= count
+      return 0
+    },
+  }
+}
+
+interface Bucket {
+  readonly perMs: number
+  readonly size: number
+  tokens: number
+  /** When it was looked at, by the clock's ticks. */
+  at: number
+}
+
+const createBucket = (perMinute: number, size: number, at: number): Bucket => {
+  return { perMs: perMinute / MINUTE_MS, size, tokens: size, at }
+}
+
+/** How long until there are as many, milliseconds. */
+function missingMs(bucket: Bucket, count: number, now: number): number {
+  bucket.tokens = Math.min(bucket.size, bucket.tokens + (now - bucket.at) * bucket.perMs)
+  bucket.at = now
+  return Math.max(0, (count - bucket.tokens) / bucket.perMs)
+}

@@ -1,0 +1,59 @@
+import { quote, type Doc } from '../../ddocs/lib/document.ts'
+import { secretFaults, textFaults } from '../../ddocs/lib/shape.ts'
+import { inboxIdOf } from './names.ts'
+import { isRevision } from './revisions.ts'
+
+/** A document as somebody sends it; the id is there, but nobody has looked at it. */
+export interface Sent {
+  readonly doc: Readonly<Record<string, unknown>>
+  /** By replication: `_rev` is the document's own revision (`new_edits: false`), not the one that it changes. */
+  readonly replicated: boolean
+}
+
+/** A document that says whose it is. */
+export interface Arrival {
+  /** In the control database. */
+  readonly id: string
+  readonly rev: string | undefined
+  readonly replicated: boolean
+  /** All that the writer has to say, without CouchDB's own fields. Ids are those of the control database. */
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+/** The arrival, or why it is none, as a sentence. */
+export function arrivalOf({ doc, replicated }: Sent): Arrival | string {
+  const { _id, _rev, _revisions, _conflicts, ...fields } = doc
+  const faults = [...idFaults(doc), ...revFaults(_rev, replicated), ...ownerFaults(fields)]
+  if (faults.length > 0) return faults.join('; ')
+  if (!isStorable(fields, DEPTH)) return `expected whole characters, and values nested ${DEPTH} deep at most`
+
+  const secret = fields.secret_sha256 as string
+  const { device_id: device } = fields
+  const ours = typeof device === 'string' ? { ...fields, device_id: inboxIdOf(secret, device) } : fields
+  return { id: inboxIdOf(secret, _id as string), rev: _rev as string | undefined, replicated, fields: ours }
+}
+
+const idFaults = (doc: Doc): string[] =>
+  typeof doc._id === 'string' && doc._id.startsWith('_')
+    ? [`_id: expected the id of a document, which does not begin with _, got ${quote(doc._id)}`]
+    : textFaults(doc, '_id', 200)
+
+const revFaults = (rev: unknown, replicated: boolean): string[] =>
+  isRevision(rev) || (rev === undefined && !replicated)
+    ? []
+    : [`_rev: expected a revision such as 1-0123abcd, got ${quote(rev)}`]
+
+const ownerFaults = (fields: Doc): string[] =>
+  fields.secret_sha256 === undefined
+    ? ['secret_sha256: expected the SHA-256 of a secret of your own, by which you may ask what became of this']
+    : secretFaults(fields)
+
+/** A document of the machines is two deep. */
+const DEPTH = 8
+
+/** CouchDB takes no halves of characters; what is nested without end, nobody can write down. */
+function isStorable(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return !/\p{Cs}/u.test(value)
+  if (typeof value !== 'object' || value === null) return true
+  return depth > 0 && Object.entries(value).every(([key, inner]) => isStorable(key, 0) && isStorable(inner, depth - 1))
+}

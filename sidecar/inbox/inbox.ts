@@ -1,0 +1,83 @@
+import type { Logger } from 'pino'
+import type { Home } from '../accounts/home.ts'
+import type { Clock } from '../core/clock.ts'
+import type { CallOptions, Database } from '../couch/database.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { arrivalOf, type Sent } from './arrival.ts'
+import type { InboxCounts } from './counts.ts'
+import { decide, type Decision } from './decide.ts'
+import { fateOf, type Fate } from './fate.ts'
+import { hashOfSecret, inboxIdOf } from './names.ts'
+import { createRoom } from './room.ts'
+
+/** What came of a document that was sent. `rev` is the writer's. */
+export type Received =
+  | { readonly kind: 'taken' | 'repeated'; readonly rev: string }
+  | Exclude<Decision, { readonly kind: 'write' | 'repeated' }>
+  /** Too many devices wait to be confirmed; what is there already may still be changed. */
+  | { readonly kind: 'full' }
+
+/**
+ * Where somebody without credentials leaves documents in the control database. Write-only: of what is there nobody
+ * learns anything but the fate of his own, by the secret whose hash he wrote with it.
+ */
+export interface Inbox {
+  /** Sending the same again changes nothing. Throws `CouchError`. */
+  receive(sent: Sent): Promise<Received>
+  /** Undefined if there is no such document of this secret. Throws `CouchError`. */
+  fate(id: string, secret: string, options?: CallOptions): Promise<Fate | undefined>
+}
+
+export interface InboxOptions {
+  /** The control database. */
+  readonly database: Database
+  /** Of the owner of an active device; undefined while it is being made. Throws `CouchError`. */
+  readonly homeOf: (owner: string, options: CallOptions) => Promise<Home | undefined>
+  /** How many devices may wait to be confirmed. */
+  readonly limit: number
+  readonly clock: Clock
+  /** Kept up to date. */
+  readonly counts: InboxCounts
+  readonly log: Logger
+}
+
+/** Others write the same document: the sidecar, and the same writer twice at once. */
+const TRIES = 10
+
+export function createInbox({ database, homeOf, limit, clock, counts, log }: InboxOptions): Inbox {
+  const room = createRoom({ database, limit, clock, log })
+
+  async function receive(sent: Sent): Promise<Received> {
+    const arrival = arrivalOf(sent)
+    if (typeof arrival === 'string') return { kind: 'refused', reason: arrival }
+    for (let tries = 1; ; tries++) {
+      const before = await database.find(arrival.id)
+      const decision = decide(arrival, before)
+      if (decision.kind !== 'write') return decision
+      if (!before && decision.doc.type === 'device' && !(await room.take())) return { kind: 'full' }
+      try {
+        await database.put(decision.doc)
+        return { kind: 'taken', rev: decision.rev }
+      } catch (thrown) {
+        if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
+      }
+    }
+  }
+
+  return {
+    async receive(sent) {
+      const received = await receive(sent)
+      if (received.kind === 'full') counts.turnedAway.full += 1
+      else counts.documents[received.kind] += 1
+      return received
+    },
+
+    async fate(id, secret, options = {}) {
+      const hash = hashOfSecret(secret)
+      const doc = await database.find(inboxIdOf(hash, id), {}, options)
+      if (doc?.secret_sha256 !== hash) return undefined
+      const isActive = doc.type === 'device' && doc.state === 'active' && typeof doc.owner === 'string'
+      return fateOf(id, doc, isActive ? await homeOf(doc.owner as string, options) : undefined)
+    },
+  }
+}

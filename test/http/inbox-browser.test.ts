@@ -1,0 +1,71 @@
+/** The inbox for pages of other sites, in a browser; and what it says to those before they come. */
+import { Hono } from 'hono'
+import { expect, onTestFinished, test } from 'vitest'
+import { listen } from '../../sidecar/http/listen.ts'
+import { openBrowser } from '../support/browser.ts'
+import { needs } from '../support/couchdb.ts'
+import { newDevice, newSecret, startInbox } from './inbox-rig.ts'
+
+async function startOtherSite(): Promise<string> {
+  const app = new Hono().get('/', (c) => c.html('<title>an app</title>'))
+  const listening = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
+  onTestFinished(() => listening.close())
+  return listening.url
+}
+
+test('a page of another site writes, and asks for the fate, with the credentials that PouchDB has sent along', async () => {
+  needs('browser')
+  const rig = await startInbox({ perMinute: 1, limit: 1 })
+  const secret = newSecret()
+  const device = newDevice(secret)
+  const page = await (await openBrowser()).newPage()
+  await page.goto(await startOtherSite())
+  const ask = (path: string, init: object) =>
+    page.evaluate(
+      `fetch(${JSON.stringify(rig.url + path)}, ${JSON.stringify({ credentials: 'include', ...init })}).then(
+        async (answer) => ({ status: answer.status, after: answer.headers.get('retry-after'), body: await answer.json() }))`,
+    )
+  const post = (doc: object) => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(doc),
+  })
+  expect(await ask('/', {})).toMatchObject({ status: 200, body: { db_name: 'inbox' } })
+  expect(await ask('/_local/x', {})).toMatchObject({ status: 404 })
+  const put = { ...post({ docs: [{ ...device, _rev: '1-a' }], new_edits: false }) }
+  expect(await ask('/_bulk_docs', put)).toMatchObject({ status: 201, body: [] })
+  const bearer = { headers: { authorization: `Bearer ${secret}` } }
+  expect(await ask(`/${device._id}`, bearer)).toMatchObject({ status: 200, body: { state: 'new' } })
+  expect(await ask('/_bulk_docs', post({ docs: Array(20).fill(device) }))).toMatchObject({ status: 429, after: '60' })
+  expect(await ask('/_all_docs', {})).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+})
+
+test('a preflight is answered for what the inbox takes, and costs nothing', async () => {
+  const rig = await startInbox({ perMinute: 1 })
+  const headers = { origin: 'https://app.example', 'access-control-request-method': 'PUT' }
+  for (let count = 0; count < 50; count++) {
+    const { status, headers: told } = await rig.send('/d', { method: 'OPTIONS', headers })
+    expect(status).toBe(204)
+    expect(told.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(told.get('access-control-allow-credentials')).toBe('true')
+    expect(told.get('access-control-allow-methods')).toBe('GET,HEAD,POST,PUT')
+    expect(told.get('access-control-allow-headers')).toBe('Accept,Authorization,Content-Type')
+  }
+  expect((await rig.post({})).status).toBe(403)
+})
+
+test('answers and refusals say to whom they were given, and leave no trace', async () => {
+  const rig = await startInbox()
+  for (const [path, status] of [
+    ['', 200],
+    ['/d', 404],
+    ['/_changes', 403],
+  ] as const) {
+    const answer = await rig.send(path, { headers: { origin: 'https://app.example' } })
+    expect(answer.status).toBe(status)
+    expect(answer.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(answer.headers.get('vary')).toContain('Origin')
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+  }
+  expect((await rig.send('')).headers.get('access-control-allow-origin')).toBeNull()
+})

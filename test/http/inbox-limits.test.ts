@@ -1,0 +1,107 @@
+/** How much the inbox takes, and from whom. */
+import { expect, test } from 'vitest'
+import { createManualClock } from '../support/manual-clock.ts'
+import { answerDevice, newConfirm, newDevice, newSecret, startInbox, type InboxRig } from './inbox-rig.ts'
+
+const refused = { type: 'order' }
+const from = (rig: InboxRig, address: string, doc: unknown = refused) =>
+  rig.send('', { method: 'POST', body: JSON.stringify(doc), headers: { 'x-forwarded-for': address } })
+
+test('so many documents a minute are taken from one address; then it is told when to come again', async () => {
+  const clock = createManualClock()
+  const rig = await startInbox({ perMinute: 30, clock })
+  for (let count = 0; count < 30; count++) expect((await rig.post(refused)).status).toBe(403)
+  const { status, body, headers } = await rig.post(newDevice(newSecret()))
+  expect([status, body.error, headers.get('retry-after')]).toEqual([429, 'too_many_requests', '2'])
+  await clock.advance(2000)
+  expect((await rig.post(newDevice(newSecret()))).status).toBe(201)
+  expect((await rig.post(refused)).status).toBe(429)
+  await clock.advance(3_600_000)
+  for (let count = 0; count < 30; count++) expect((await rig.post(refused)).status).toBe(403)
+  expect((await rig.post(refused)).status).toBe(429)
+  expect(rig.counts.turnedAway).toEqual({ rate: 3, full: 0 })
+})
+
+test('each document of a bulk counts, and as many as it may have pass at once, however low the rate is', async () => {
+  const clock = createManualClock()
+  const rig = await startInbox({ perMinute: 1, clock })
+  const bulk = { docs: Array.from({ length: 20 }, () => refused) }
+  expect((await rig.post(bulk, '/_bulk_docs')).status).toBe(201)
+  expect((await rig.post(refused)).status).toBe(429)
+  const { status, headers } = await rig.post(bulk, '/_bulk_docs')
+  expect([status, headers.get('retry-after')]).toEqual([429, String(20 * 60)])
+})
+
+test('who asks every two seconds what became of his document is always told, whatever he has sent', async () => {
+  const clock = createManualClock()
+  const rig = await startInbox({ perMinute: 1, clock })
+  const secret = newSecret()
+  const device = newDevice(secret)
+  await rig.post(device)
+  while ((await rig.post(refused)).status !== 429);
+  for (let count = 0; count < 100; count++) {
+    expect((await rig.fate(device._id, secret)).status).toBe(200)
+    await clock.advance(2000)
+  }
+  let asked = 0
+  while ((await rig.fate(device._id, newSecret())).status === 404) asked++
+  expect(asked).toBe(60)
+})
+
+test('many addresses together are one flood, which ends where twenty would have had their fill', async () => {
+  const clock = createManualClock()
+  const rig = await startInbox({ perMinute: 3, proxies: 1, clock })
+  const statuses = []
+  for (let host = 0; host < 450; host++) statuses.push((await from(rig, `192.0.2.${host % 225}`)).status)
+  expect(statuses).toEqual([...Array<number>(400).fill(403), ...Array<number>(50).fill(429)])
+  await clock.advance(1000)
+  expect((await from(rig, '198.51.100.1')).status).toBe(403)
+})
+
+test('an address is what the proxy says, of whom alone it is believed', async () => {
+  const rig = await startInbox({ perMinute: 1, proxies: 1, clock: createManualClock() })
+  const exhaust = async (address: string) => {
+    while ((await from(rig, address)).status !== 429);
+  }
+  await exhaust('192.0.2.1')
+  for (const same of ['10.9.8.7, 192.0.2.1', 'nonsense,192.0.2.1', '192.0.2.1:5678', '::ffff:192.0.2.1']) {
+    expect((await from(rig, same)).status, same).toBe(429)
+  }
+  expect((await from(rig, '192.0.2.1, 192.0.2.2')).status).toBe(403)
+  await exhaust('2001:db8:0:1::1')
+  expect((await from(rig, '[2001:db8:0:1:ffff::2]:443')).status).toBe(429)
+  expect((await from(rig, '2001:db8:0:2::1')).status).toBe(403)
+})
+
+test('without a proxy nobody chooses his address', async () => {
+  const rig = await startInbox({ perMinute: 1, clock: createManualClock() })
+  let host = 0
+  while ((await from(rig, `192.0.2.${host}`)).status !== 429) host++
+  expect(host).toBe(20)
+})
+
+test('beyond so many devices that wait for their owners no more are taken, but all that brings them on', async () => {
+  const clock = createManualClock()
+  const rig = await startInbox({ limit: 2, clock })
+  const [secret, other] = [newSecret(), newSecret()]
+  const [one, two, three] = [newDevice(secret), newDevice(other), newDevice(newSecret())]
+  const { body } = await rig.post(one)
+  expect((await rig.post(two)).status).toBe(201)
+  const full = await rig.post(three)
+  expect([full.status, full.body.error, full.headers.get('retry-after')]).toEqual([429, 'too_many_requests', '60'])
+  const bulk = await rig.post({ docs: [{ ...three, _rev: '1-a' }], new_edits: false }, '/_bulk_docs')
+  expect(bulk.status).toBe(429)
+  expect(rig.counts.turnedAway).toEqual({ rate: 0, full: 2 })
+  expect(rig.logged.filter((line) => line.includes('too many wait'))).toHaveLength(1)
+
+  expect((await rig.post(one)).status).toBe(201)
+  await answerDevice(rig, one, { state: 'confirming' })
+  expect((await rig.post({ ...one, _rev: body.rev })).status).toBe(201)
+  expect((await rig.post(newConfirm(secret, one._id))).status).toBe(201)
+  expect((await rig.fate(one._id, secret)).status).toBe(200)
+
+  await answerDevice(rig, two, { state: 'active' })
+  expect((await rig.post(three)).status).toBe(429)
+  await clock.advance(10_000)
+  expect((await rig.post(three)).status).toBe(201)
+})
