@@ -45,10 +45,16 @@ export function refusalOf(write: Write): string | undefined {
   if (typeof state !== 'string' || !has(machine, state)) {
     return `a ${type} document has one of the states ${Object.keys(machine).join(', ')}; got ${quote(state)}`
   }
-  if (newDoc.docstate !== undefined) return 'the field docstate is written by the sidecar only; leave it out'
+  if (newDoc.docstate !== undefined && !isRemnant(newDoc, before)) {
+    return 'the field docstate is written by the sidecar only; leave it out'
+  }
   const reason = before?.type === type ? changeRefusal(machine, before, write) : creationRefusal(machine, write)
   return reason ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
 }
+
+/** What the sidecar wrote of the state that the document leaves: whoever reads and writes it back may let it stay. */
+const isRemnant = ({ state, docstate }: Doc, before: Doc | null): boolean =>
+  !!before && isObject(docstate) && docstate.state !== state && same(docstate, before.docstate)
 
 /** Undefined for a type that was not declared. */
 const machineOf = (machines: Machines, type: unknown): Machine | undefined =>

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Doc } from '../../sidecar/couch/documents.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
 
 test('a channel that cannot be made says why, and can be mended', async () => {
@@ -27,10 +28,10 @@ test('a channel that cannot be made says why, and can be mended', async () => {
     ['more', { color: 'red' }, 'bad_channel', /expected no fields but .* got "color"/],
     ['second', {}, 'too_many_channels', /an owner has 1 channels at most/],
   ]
-  for (const [id, fields] of wrong) await own.put(JSON.parse(JSON.stringify(channel(ann, id, fields))))
+  for (const [id, fields] of wrong) await own.put(JSON.parse(JSON.stringify(channel(ann, id, fields))) as Doc)
   for (const [id, , code, reason] of wrong) {
     const { error } = await inState(couch, database, id, 'error')
-    expect(error, id).toMatchObject({ code, reason: expect.stringMatching(reason) })
+    expect(error, id).toMatchObject({ code, reason: expect.stringMatching(reason) as string })
   }
   expect(await control.withPrefix('channel:')).toHaveLength(1)
 })

@@ -118,3 +118,17 @@ test('several steps may arrive as one where they may, and never a step that a cl
   expect(taken('locked')).toEqual([])
   for (const from of [undefined, ...states]) for (const to of states) expect(take(from, to, false)).toBe(false)
 })
+
+test('what the sidecar wrote of the state that a document leaves may be written back, and nothing else of it', () => {
+  const handled = { state: 'paid', handled: '2026-01-01T00:00:00.000Z' }
+  const before = { ...order, _rev: '1-a', user: 'somebody', docstate: handled }
+  const taken = (change: object) => refusal({ ...before, ...change }, before) === undefined
+  expect(taken({ state: 'closed' })).toBe(true)
+  expect(taken({ state: 'closed', docstate: undefined })).toBe(true)
+  expect(taken({ state: 'paid', docstate: undefined })).toBe(true)
+  expect(taken({ state: 'paid' })).toBe(false) // or it would not be handled again
+  expect(taken({ state: 'closed', docstate: { ...handled, handled: 'x' } })).toBe(false)
+  expect(taken({ state: 'closed', docstate: { state: 'closed', handled: 'x' } })).toBe(false)
+  const remnant = { ...before, state: 'closed' }
+  expect(refusal({ ...remnant, state: 'paid' }, remnant)).toBeDefined()
+})

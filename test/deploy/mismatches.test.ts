@@ -19,7 +19,7 @@ test('a handler of a type that nobody declared matches: nothing guards it', () =
 
 test.each([
   [{ type: 'device', state: 'new', mode: 'safe' }, 'declares that state as unsafe'],
-  [{ type: 'device', state: 'active', mode: 'safe' }, 'declares that state as not handled'],
+  [{ type: 'device', state: 'expired', mode: 'safe' }, 'declares that state as not handled'],
   [{ type: 'device', state: 'toString', mode: 'safe' }, 'has no such state'],
 ] as const)('a handler that the machine does not have is named: %o', (handler, reason) => {
   const [mismatch] = listMismatches(ddoc, [handler], controlMachines)
