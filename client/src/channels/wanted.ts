@@ -1,0 +1,37 @@
+import type { ChannelDoc, SubscriptionDoc } from '../control/documents.ts'
+import type { Place } from '../status.ts'
+
+/** What a channel is to this device, by the documents alone. Only one that is `synced` is. */
+export function placeOf(
+  channel: Pick<ChannelDoc, 'state' | 'database'>,
+  subscription: Pick<SubscriptionDoc, 'state' | 'devices'> | undefined,
+  user: string | undefined,
+): Place {
+  switch (channel.state) {
+    case 'closing':
+    case 'closed':
+      return 'closed'
+    case 'removed':
+      return 'removed'
+  }
+  // One whose members are being changed is `new`, too, and goes on; one in `error` may be there.
+  if (channel.database === undefined) return 'unready'
+  switch (subscription?.state) {
+    case 'invite':
+      return 'invited'
+    case 'active':
+      return exceptionOf(subscription, user) === 'paused' ? 'paused' : 'synced'
+    case 'paused':
+      return exceptionOf(subscription, user) === 'active' ? 'synced' : 'paused'
+    case 'ended':
+      return 'ended'
+    default:
+      return 'unready'
+  }
+}
+
+/** Undefined: as on all other devices. */
+export const exceptionOf = (
+  subscription: Pick<SubscriptionDoc, 'devices'> | undefined,
+  user: string | undefined,
+): string | undefined => (user === undefined ? undefined : subscription?.devices?.[user])

@@ -1,0 +1,68 @@
+/** What a user wishes of a subscription, for all devices or for this one; and of the devices themselves. */
+import { ClientError } from '../errors.ts'
+import type { Db } from '../pouch.ts'
+import { change } from './change.ts'
+import { subscriptionIdOf, type SubscriptionDoc } from './documents.ts'
+
+export interface Where {
+  /** On this device alone; the user's others stay as they are. */
+  readonly onlyHere?: boolean
+}
+
+/** `accept`: of an invitation, or of a channel that was ended before. */
+export const accept = (db: Db, channelId: string): Promise<void> =>
+  write(db, channelId, ['invite', 'ended'], ({ state }) => ({ state: state === 'invite' ? 'active' : 'new' }))
+
+/** Of a channel that is made again: its subscription ended with the life before. */
+export const renew = (db: Db, channelId: string): Promise<void> =>
+  change(db, subscriptionIdOf(channelId), (before) =>
+    before?.type === 'subscription' && before.state === 'ended' ? { ...before, state: 'new' } : undefined,
+  )
+
+export const decline = (db: Db, channelId: string): Promise<void> =>
+  write(db, channelId, ['invite'], () => ({ state: 'ended' }))
+
+export const end = (db: Db, channelId: string): Promise<void> =>
+  write(db, channelId, ['new', 'invite', 'active', 'paused'], () => ({ state: 'ended' }))
+
+/** Pauses or goes on. An exception is written where this device is to be otherwise than the others, and only there. */
+export const setPaused = (
+  db: Db,
+  channelId: string,
+  user: string,
+  wanted: 'active' | 'paused',
+  { onlyHere = false }: Where,
+): Promise<void> =>
+  write(db, channelId, ['active', 'paused'], ({ state, devices = {} }) => {
+    const { [user]: _here, ...others } = devices
+    const next = onlyHere ? state : wanted
+    return { state: next, devices: next === wanted ? others : { ...others, [user]: wanted } }
+  })
+
+export const revokeDevice = (db: Db, user: string): Promise<void> =>
+  change(db, user, (before) => {
+    if (before?.type !== 'device')
+      throw new ClientError('unknown', `there is no device ${user} in the control database`)
+    return before.state === 'revoked' ? undefined : { ...before, state: 'revoked' }
+  })
+
+const write = (
+  db: Db,
+  channelId: string,
+  states: readonly string[],
+  next: (before: SubscriptionDoc) => { readonly state: string; readonly devices?: Readonly<Record<string, string>> },
+): Promise<void> =>
+  change(db, subscriptionIdOf(channelId), (before) => {
+    if (before?.type !== 'subscription')
+      throw new ClientError(
+        'wrong_state',
+        `there is no subscription of ${channelId} yet: wait until the channel is ready`,
+      )
+    const subscription = before as unknown as SubscriptionDoc
+    if (!states.includes(subscription.state)) {
+      const reason = `expected a subscription that is ${states.join(' or ')}, got one that is ${subscription.state}`
+      throw new ClientError('wrong_state', reason)
+    }
+    const { devices, ...fields } = { ...subscription, ...next(subscription) }
+    return { ...fields, ...(devices && Object.keys(devices).length > 0 && { devices }) }
+  })

@@ -1,0 +1,155 @@
+/**
+ * What one tab does for all: registers, syncs the user's control database, and the channels that are to be here. It
+ * decides nothing by itself: `settle` starts and stops what follows from what is kept and from the documents.
+ */
+import { localOf } from './channels/locals.ts'
+import { placeOf } from './channels/wanted.ts'
+import type { View } from './control/view.ts'
+import type { Db, Pouch } from './pouch.ts'
+import type { Hashing } from './registration/credentials.ts'
+import type { Inbox } from './registration/inbox.ts'
+import { createRegistrar } from './registration/registrar.ts'
+import type { Registration } from './registration/registration.ts'
+import { OFF, type Events, type Failure, type SyncStatus } from './status.ts'
+import type { Store } from './store.ts'
+import { createLink } from './sync/link.ts'
+import { createLinks, type Wanted } from './sync/links.ts'
+import type { Target } from './sync/remote.ts'
+import { createSlots } from './sync/slots.ts'
+
+/** How the syncs go. */
+export interface Syncs {
+  readonly control: SyncStatus
+  /** By the ids of channels. */
+  readonly channels: Readonly<Record<string, SyncStatus>>
+  /** Why the inbox could not be asked. */
+  readonly failure?: Failure
+}
+
+export const NO_SYNCS: Syncs = { control: OFF, channels: {} }
+
+export interface EngineOptions {
+  readonly PouchDB: Pouch
+  readonly inbox: Inbox
+  readonly store: Store
+  readonly view: View
+  readonly openLocal: (name: string) => Db
+  readonly hashing?: Hashing
+  /** Where CouchDB is; default: where the inbox says. */
+  readonly couchdb?: string
+  readonly live: number
+  readonly roundMs: number
+  readonly onChange: () => void
+  readonly onRefused: (refused: Events['refused']) => void
+}
+
+export interface Engine {
+  readonly syncs: Syncs
+  /** Registers, and syncs, until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>
+  /** Something has changed, in the documents or in what is kept. */
+  settle(): void
+  /** There is something to send to the inbox. */
+  register(): void
+  touch(id: string): void
+  wake(how: { readonly hard: boolean }): void
+}
+
+/** Of the local control database. */
+export const CONTROL = 'control'
+/** Rounds at a time. */
+const SLOTS = 2
+
+export function createEngine(options: EngineOptions): Engine {
+  const { PouchDB, inbox, store, view, openLocal, hashing, roundMs, onChange, onRefused } = options
+  const slots = createSlots(SLOTS)
+  let failure: Failure | undefined
+  let isRunning = false
+
+  const registrar = createRegistrar({
+    ...{ store, inbox, ...(hashing && { hashing }) },
+    onFailure(next) {
+      failure = next
+      onChange()
+    },
+  })
+
+  const openLink = ({ local, target }: Wanted, onNews: () => void, refused: { readonly channel?: string }) =>
+    createLink({
+      ...{ PouchDB, local: openLocal(local), target, slots, roundMs, onNews },
+      onChange() {
+        onChange()
+        if (control.statusOf(CONTROL).failure) registrar.check() // revoked, or moved?
+      },
+      onRefused: (id, reason) => onRefused({ ...refused, id, reason }),
+    })
+  const control = createLinks({ live: 1, open: (wanted, onNews) => openLink(wanted, onNews, {}) })
+  const channels = createLinks({
+    live: options.live,
+    open: (wanted, onNews) => openLink(wanted, onNews, { channel: wanted.id }),
+  })
+
+  function wantedChannels(targetOf: (database: string) => Target, user: string): Wanted[] {
+    return view.channels.flatMap((channel) => {
+      const { _id: id, database } = channel
+      if (placeOf(channel, view.subscription(id), user) !== 'synced') return []
+      const local = localOf(store.kept, channel)
+      // Not before it is kept that the two belong together.
+      if (database === undefined || local?.database !== database) return []
+      return [{ id, local: local.name, target: targetOf(database) }]
+    })
+  }
+
+  function settle(): void {
+    if (!isRunning) return
+    const { registration } = store.kept
+    const targetOf = registration && targetsOf(registration, options.couchdb)
+    const database = registration?.database
+    if (!targetOf || database === undefined || registration.user === undefined) {
+      control.set([])
+      channels.set([])
+      return
+    }
+    control.set([{ id: CONTROL, local: CONTROL, target: targetOf(database) }])
+    channels.set(wantedChannels(targetOf, registration.user))
+  }
+
+  return {
+    get syncs() {
+      const ids = view.channels.map(({ _id }) => _id)
+      return {
+        control: control.statusOf(CONTROL),
+        channels: Object.fromEntries(ids.map((id) => [id, channels.statusOf(id)])),
+        ...(failure && { failure }),
+      }
+    },
+    async run(signal) {
+      isRunning = true
+      settle()
+      await registrar.run(signal)
+      isRunning = false
+      await Promise.all([control.stop(), channels.stop()])
+    },
+    settle,
+    register: () => registrar.wake(),
+    touch: (id) => channels.touch(id),
+    wake(how) {
+      registrar.wake()
+      control.wake(how)
+      channels.wake(how)
+    },
+  }
+}
+
+/**
+ * Where the databases of this user are; undefined as long as there is no access to them. The password goes to the
+ * server that the inbox has named and to no other, whatever stands in documents.
+ */
+function targetsOf(
+  { state, user, password, database, syncpoint }: Registration,
+  couchdb: string | undefined,
+): ((database: string) => Target) | undefined {
+  if (state !== 'active' || user === undefined || database === undefined || syncpoint === undefined) return undefined
+  const base = couchdb ?? syncpoint.slice(0, syncpoint.lastIndexOf('/'))
+  return (name) => ({ url: `${base}/${encodeURIComponent(name)}`, user, password })
+}

@@ -1,0 +1,16 @@
+export { createClient, type Client, type ClientOptions } from './client.ts'
+export type { ChannelChange, Close, NewChannel } from './control/channel-wishes.ts'
+export type { Where } from './control/subscription-wishes.ts'
+export { ClientError, type ClientErrorCode } from './errors.ts'
+export type { Hashing } from './registration/credentials.ts'
+export type { Registering } from './registration/registration.ts'
+export type {
+  ChannelStatus,
+  DeviceStatus,
+  Events,
+  Failure,
+  Place,
+  RegistrationStatus,
+  Status,
+  SyncStatus,
+} from './status.ts'

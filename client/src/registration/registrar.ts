@@ -1,0 +1,210 @@
+/**
+ * Registers the device: sends what is to be sent, asks for its fate until it is active. One request after the other; what
+ * each has brought is kept before the next. Offline, it waits and begins where it was.
+ */
+import type { Store } from '../store.ts'
+import type { Failure } from '../status.ts'
+import { backoffMs, createBell } from '../time.ts'
+import { DEFAULT_HASHING, hashPassword, sha256, type Hashing } from './credentials.ts'
+import type { Fate, Inbox, Later } from './inbox.ts'
+import type { Registration } from './registration.ts'
+
+export interface RegistrarOptions {
+  readonly store: Store
+  readonly inbox: Inbox
+  /** Instead of what the inbox tells. */
+  readonly hashing?: Hashing
+  readonly onFailure: (failure: Failure | undefined) => void
+}
+
+export interface Registrar {
+  /** Until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>
+  /** Goes on at once: there is something to send, or the network is back. */
+  wake(): void
+  /** Asks once for the fate of a device that is active: it may have been revoked, or the server may have moved. */
+  check(): void
+}
+
+/** How often the fate of a device is asked for that waits: less and less often. */
+const POLL_MS = { first: 2000, factor: 1.3, last: 60_000 }
+
+export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarOptions): Registrar {
+  const bell = createBell()
+  let failures = 0
+  let polls = 0
+  let mustCheck = false
+
+  /** How long to wait until the next step, milliseconds. */
+  async function step(signal: AbortSignal): Promise<number> {
+    const { registration } = await store.load()
+    if (!registration || registration.state === 'revoked') return Infinity
+    const { credentials, confirmation } = registration
+    if (!credentials) return prepare(registration, signal)
+    if (registration.state === 'unsent') return send(registration, signal)
+    if (registration.wantsMail) return askForMail(registration, signal)
+    if (confirmation?.state === 'unsent') return confirm(registration, signal)
+    const isDone = registration.user !== undefined && registration.syncpoint !== undefined
+    if (isDone && !mustCheck) return Infinity
+    return ask(registration, signal)
+  }
+
+  async function prepare({ id, password }: Registration, signal: AbortSignal): Promise<number> {
+    const told = hashing ? ({ kind: 'told', hashing } as const) : await inbox.hashing(signal)
+    if (told.kind === 'later') return later(told)
+    const credentials = await hashPassword(password, told.hashing ?? DEFAULT_HASHING)
+    return keep(id, () => ({ credentials }))
+  }
+
+  async function send(registration: Registration, signal: AbortSignal): Promise<number> {
+    const { id } = registration
+    const sent = await inbox.send(await documentOf(registration), signal)
+    switch (sent.kind) {
+      case 'taken':
+        return keep(id, () => ({ state: 'new', ...(sent.rev !== undefined && { rev: sent.rev }) }))
+      case 'conflict': // it is there, and has gone on since
+        return keep(id, () => ({ state: 'new' }))
+      case 'refused':
+        return keep(id, () => ({ state: 'error', error: { code: 'refused', reason: sent.reason } }))
+      case 'later':
+        return later(sent)
+    }
+  }
+
+  async function askForMail(registration: Registration, signal: AbortSignal): Promise<number> {
+    const { id, rev } = registration
+    const sent = await inbox.send(
+      { ...(await documentOf(registration)), ...(rev !== undefined && { _rev: rev }) },
+      signal,
+    )
+    if (sent.kind === 'later') return later(sent)
+    if (sent.kind === 'conflict') {
+      const asked = await inbox.fate(id, registration.secret, signal)
+      if (asked.kind === 'later') return later(asked)
+      if (asked.kind === 'fate' && asked.fate._rev !== rev) return keep(id, () => revOf(asked.fate))
+    }
+    // Refused is one that was asked for too soon after the last: that mail is under way.
+    const state = sent.kind === 'taken' ? ({ state: 'new' } as const) : {}
+    return keep(id, ({ wantsMail: _done, error: _error, ...rest }) => ({
+      ...{ ...rest, wantsMail: false, ...state },
+      ...(sent.kind === 'taken' && sent.rev !== undefined && { rev: sent.rev }),
+    }))
+  }
+
+  async function confirm(registration: Registration, signal: AbortSignal): Promise<number> {
+    const { id, secret, deviceCode, confirmation } = registration
+    const doc = {
+      ...{ _id: confirmation!.id, type: 'confirm', state: 'clicked', device_id: id, device_code: deviceCode },
+      ...{ confirm_code: confirmation!.code, secret_sha256: await sha256(secret) },
+    }
+    const sent = await inbox.send(doc, signal)
+    if (sent.kind === 'later') return later(sent)
+    const next =
+      sent.kind === 'refused'
+        ? ({ state: 'error', error: { code: 'refused', reason: sent.reason } } as const)
+        : ({ state: 'clicked' } as const)
+    return keepConfirmation(id, confirmation!.id, next)
+  }
+
+  /** What became of the device, and of the code that was typed in. */
+  async function ask({ id, secret, confirmation }: Registration, signal: AbortSignal): Promise<number> {
+    if (confirmation?.state === 'clicked') {
+      const asked = await inbox.fate(confirmation.id, secret, signal)
+      if (asked.kind === 'later') return later(asked)
+      const state = asked.kind === 'unknown' ? 'unsent' : asked.fate.state
+      if (state !== 'clicked') {
+        const error = asked.kind === 'fate' ? asked.fate.error : undefined
+        const known = state === 'used' || state === 'unsent' ? state : 'error'
+        await keepConfirmation(id, confirmation.id, { state: known, ...(error && { error: { code: error.code } }) })
+      }
+    }
+    const asked = await inbox.fate(id, secret, signal)
+    if (asked.kind === 'later') return later(asked)
+    mustCheck = false
+    reached()
+    if (asked.kind === 'unknown') await update(id, (before) => (before.user === undefined ? { state: 'unsent' } : {}))
+    else await update(id, (before) => withFate(before, asked.fate))
+    return Math.min(POLL_MS.last, POLL_MS.first * POLL_MS.factor ** Math.min(polls++, 20))
+  }
+
+  /** Only of the registration that the answer is of: meanwhile there may be another one. */
+  async function update(id: string, next: (before: Registration) => Partial<Registration>): Promise<void> {
+    await store.update((kept) => {
+      if (kept.registration?.id !== id) return undefined
+      const made = { ...kept.registration, ...next(kept.registration) }
+      return JSON.stringify(made) === JSON.stringify(kept.registration) ? undefined : { ...kept, registration: made }
+    })
+  }
+
+  async function keep(id: string, next: (before: Registration) => Partial<Registration>): Promise<number> {
+    reached()
+    polls = 0
+    await update(id, next)
+    return 0
+  }
+
+  const keepConfirmation = (
+    id: string,
+    confirmationId: string,
+    next: Pick<NonNullable<Registration['confirmation']>, 'state' | 'error'>,
+  ): Promise<number> =>
+    keep(id, ({ confirmation }) =>
+      confirmation?.id === confirmationId ? { confirmation: { ...confirmation, ...next } } : {},
+    )
+
+  function reached(): void {
+    failures = 0
+    onFailure(undefined)
+  }
+
+  function later({ failure, afterMs = 0 }: Later): number {
+    onFailure(failure)
+    return Math.max(afterMs, backoffMs(++failures))
+  }
+
+  return {
+    async run(signal) {
+      while (!signal.aborted) await bell.wait(await step(signal), signal)
+    },
+    wake() {
+      failures = 0
+      polls = 0
+      bell.ring()
+    },
+    check() {
+      if (mustCheck) return
+      mustCheck = true
+      bell.ring()
+    },
+  }
+}
+
+/** The same each time, to the byte: then the inbox knows a repetition. */
+async function documentOf({ id, secret, owner, deviceCode, name, credentials }: Registration): Promise<object> {
+  return {
+    ...{ _id: id, type: 'device', state: 'new', owner, device_code: deviceCode, ...(name !== undefined && { name }) },
+    ...{ credentials, secret_sha256: await sha256(secret) },
+  }
+}
+
+const revOf = ({ _rev: rev }: Fate) => (rev === undefined ? {} : { rev })
+
+/** A state that is known here; one that a later server may have is passed over. */
+const STATES = ['new', 'confirming', 'confirmed', 'active', 'expired', 'error', 'revoked'] as const
+
+function withFate(before: Registration, fate: Fate): Partial<Registration> {
+  const state = STATES.find((known) => known === fate.state) ?? before.state
+  const { user, database, syncpoint, error } = fate
+  const isOther = before.database !== undefined && database !== undefined && before.database !== database
+  if (isOther) {
+    const reason = `expected the control database ${before.database}, with which the local one was synced, got ${database}`
+    return { state: 'error', error: { code: 'other_database', reason: `${reason}; call destroy, and register anew` } }
+  }
+  return {
+    ...{ state, ...revOf(fate) },
+    ...(state === 'error' && { error: { code: error?.code ?? 'error' } }),
+    ...(user !== undefined && { user }),
+    ...(database !== undefined && { database }),
+    ...(syncpoint !== undefined && { syncpoint }),
+  }
+}

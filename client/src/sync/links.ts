@@ -1,0 +1,107 @@
+/** Several databases that are synced: which of them are followed live, and which in rounds. */
+import { OFF, type SyncStatus } from '../status.ts'
+import type { Link } from './link.ts'
+import type { Target } from './remote.ts'
+
+/** A database that is to be synced. Another local one, another address or another user: another link. */
+export interface Wanted {
+  readonly id: string
+  /** Name of the local database, without the app's. */
+  readonly local: string
+  readonly target: Target
+}
+
+export interface LinksOptions {
+  /** How many are followed live. */
+  readonly live: number
+  /** @param onNews something has happened there */
+  readonly open: (wanted: Wanted, onNews: () => void) => Link
+}
+
+export interface Links {
+  /** These and no others. */
+  set(wanted: readonly Wanted[]): void
+  /** The user is there: it is followed live from now on. */
+  touch(id: string): void
+  statusOf(id: string): SyncStatus
+  wake(how: { readonly hard: boolean }): void
+  /** Resolves when nothing runs any more. */
+  stop(): Promise<void>
+}
+
+interface Running {
+  readonly wanted: Wanted
+  readonly link: Link
+  readonly stopping: AbortController
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>
+}
+
+/** One that gets news takes the place of a live one where nothing has happened for so long. */
+const QUIET_MS = 10_000
+
+export function createLinks({ live, open }: LinksOptions): Links {
+  const running = new Map<string, Running>()
+  /** When something happened there, by the clock of this page. Kept for those that do not run, too. */
+  const touched = new Map<string, number>()
+  /** The end of the one before it, by the names of local databases. */
+  const ending = new Map<string, Promise<void>>()
+
+  function start(wanted: Wanted): void {
+    const link = open(wanted, () => hasNews(wanted.id))
+    const stopping = new AbortController()
+    const before = ending.get(wanted.local) ?? Promise.resolve()
+    const ended = before.then(() => link.run(stopping.signal))
+    ending.set(wanted.local, ended)
+    running.set(wanted.id, { wanted, link, stopping, ended })
+  }
+
+  function stop(id: string): void {
+    const one = running.get(id)
+    one?.stopping.abort()
+    running.delete(id)
+  }
+
+  const timeOf = (id: string) => touched.get(id) ?? 0
+
+  /** Of two that were touched at the same time the one that was there first. */
+  function choose(): void {
+    const ids = [...running.keys()].sort((one, other) => timeOf(other) - timeOf(one))
+    for (const [index, id] of ids.entries()) running.get(id)!.link.follow(index < live)
+  }
+
+  function hasNews(id: string): void {
+    const ids = [...running.keys()].sort((one, other) => timeOf(other) - timeOf(one))
+    const last = ids[live - 1]
+    const isFull = last !== undefined && ids.indexOf(id) >= live
+    if (isFull && performance.now() - timeOf(last) < QUIET_MS) return
+    touched.set(id, performance.now())
+    choose()
+  }
+
+  return {
+    set(all) {
+      for (const [id, { wanted }] of running) {
+        const next = all.find((one) => one.id === id)
+        if (!next || !isSame(next, wanted)) stop(id)
+      }
+      for (const wanted of all) if (!running.has(wanted.id)) start(wanted)
+      choose()
+    },
+    touch(id) {
+      touched.set(id, performance.now())
+      choose()
+    },
+    statusOf: (id) => running.get(id)?.link.status ?? OFF,
+    wake(how) {
+      for (const { link } of running.values()) link.wake(how)
+    },
+    async stop() {
+      for (const id of [...running.keys()]) stop(id)
+      await Promise.all(ending.values())
+    },
+  }
+}
+
+const isSame = (one: Wanted, other: Wanted): boolean =>
+  one.local === other.local && one.target.url === other.target.url && one.target.user === other.target.user

@@ -1,0 +1,85 @@
+/**
+ * Both replications between a local database and its remote one, as one thing that begins and ends: one-shot, or live until
+ * the signal aborts. What PouchDB would try again by itself, it does not here: whoever began it decides.
+ */
+import type { Db, Pouch } from '../pouch.ts'
+import type { Failure } from '../status.ts'
+import { FEED_MS, openRemote, type Target } from './remote.ts'
+
+export type Ended =
+  { readonly kind: 'done' } | { readonly kind: 'failed'; readonly failure: Failure } | { readonly kind: 'aborted' }
+
+export interface SessionOptions {
+  readonly PouchDB: Pouch
+  readonly local: Db
+  readonly target: Target
+  readonly live: boolean
+  readonly signal: AbortSignal
+  readonly onCopied: (copied: Copied) => void
+  /** Nothing is left to be copied now. Said again each time. */
+  readonly onEven: () => void
+  readonly onRefused: (id: string, reason: string) => void
+}
+
+export interface Copied {
+  readonly direction: 'push' | 'pull'
+  readonly docs: number
+  /** `_id` and `_rev` of each. */
+  readonly revisions: readonly string[]
+  /** Of the source, as far as it tells. */
+  readonly pending: number | undefined
+}
+
+/** Documents in one request. */
+const BATCH = 100
+
+export async function runSession(options: SessionOptions): Promise<Ended> {
+  const { PouchDB, local, target, live, signal } = options
+  if (signal.aborted) return { kind: 'aborted' }
+  const remote = openRemote(PouchDB, target)
+  const how = { live, retry: false, heartbeat: false as const, timeout: FEED_MS, batch_size: BATCH }
+  const directions = { push: local.replicate.to(remote.db, how), pull: local.replicate.from(remote.db, how) }
+  const both = [directions.push, directions.pull]
+  const cancel = () => {
+    for (const replication of both) replication.cancel()
+    remote.end()
+  }
+  const even = { push: false, pull: false }
+
+  for (const direction of ['push', 'pull'] as const) {
+    const replication = directions[direction]
+    let before = 0
+    replication.on('change', (change) => {
+      const { docs_written: written, docs, pending } = change
+      const revisions = docs.map(({ _id, _rev }) => `${_id} ${_rev}`)
+      options.onCopied({ direction, docs: written - before, revisions, pending })
+      before = written
+    })
+    replication.on('active', () => void (even[direction] = false))
+    replication.on('paused', () => {
+      even[direction] = true
+      if (even.push && even.pull) options.onEven()
+    })
+    replication.on('denied', (refused) => {
+      const { id = '', reason, message } = refused as { id?: string; reason?: string; message?: string }
+      options.onRefused(id, reason ?? message ?? 'refused')
+    })
+    // At once: after the first failure nothing more is told, and the other feed would stay open.
+    replication.on('error', cancel)
+  }
+
+  signal.addEventListener('abort', cancel)
+  try {
+    await Promise.all(both)
+    return signal.aborted ? { kind: 'aborted' } : { kind: 'done' }
+  } catch (thrown) {
+    return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', failure: remote.failureOf(thrown) }
+  } finally {
+    signal.removeEventListener('abort', cancel)
+    await Promise.allSettled(both)
+    remote.end()
+    // A replication that was cancelled takes one step more, in which it asks its source what nobody waits for.
+    await new Promise((resolve) => setTimeout(resolve))
+    await remote.close()
+  }
+}

@@ -1,0 +1,38 @@
+/** So many at a time; the others wait in line. */
+export interface Slots {
+  /** Resolves with the release, which may be called once; at once when the signal aborts, then with nothing to release. */
+  take(signal: AbortSignal): Promise<() => void>
+}
+
+export function createSlots(count: number): Slots {
+  let free = count
+  const waiting: (() => void)[] = []
+
+  function release(): void {
+    const next = waiting.shift()
+    if (next) next()
+    else free += 1
+  }
+
+  return {
+    take(signal) {
+      if (signal.aborted) return Promise.resolve(() => undefined)
+      if (free > 0) {
+        free -= 1
+        return Promise.resolve(release)
+      }
+      return new Promise((resolve) => {
+        const turn = () => {
+          signal.removeEventListener('abort', giveUp)
+          resolve(release)
+        }
+        function giveUp() {
+          waiting.splice(waiting.indexOf(turn), 1)
+          resolve(() => undefined)
+        }
+        waiting.push(turn)
+        signal.addEventListener('abort', giveUp, { once: true })
+      })
+    },
+  }
+}

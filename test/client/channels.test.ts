@@ -1,0 +1,210 @@
+import { expect, test } from 'vitest'
+import { needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  channelOf,
+  newAddress,
+  registerDevice,
+  startDevice,
+  startStage,
+  untilStatus,
+  type Device,
+  type Stage,
+} from './stage.ts'
+
+async function startRegistered(stage: Stage, owner = newAddress('ann'), name = 'phone'): Promise<Device> {
+  const device = await startDevice(stage, { roundMs: 1000 })
+  await registerDevice(stage, device, owner, name)
+  return device
+}
+
+const untilLive = ({ client }: Device, id: string) =>
+  untilStatus(client, () => channelOf(client, id).sync.state === 'live')
+
+const untilPlace = ({ client }: Device, id: string, place: string) =>
+  untilStatus(client, () => channelOf(client, id).place === place)
+
+const hasNote = ({ client }: Device, channel: string, note: string) =>
+  eventually(async () =>
+    expect(await client.open(channelOf(client, channel).id).get(note)).toMatchObject({ _id: note }),
+  )
+
+const lacksNote = async ({ client }: Device, channel: string, note: string) =>
+  expect(client.open(channelOf(client, channel).id).get(note)).rejects.toMatchObject({ status: 404 })
+
+test('a channel is on all devices of its owner, and what one of them writes is on the other', async () => {
+  const stage = await startStage()
+  const ann = newAddress('ann')
+  const phone = await startRegistered(stage, ann)
+  const tablet = await startRegistered(stage, ann, 'tablet')
+  const id = await phone.client.createChannel({ name: 'photos', data: { color: 'red' } })
+  await phone.client.open(id).put({ _id: 'from the phone' })
+  await untilLive(tablet, id)
+  await hasNote(tablet, id, 'from the phone')
+  await tablet.client.open(id).put({ _id: 'from the tablet' })
+  await hasNote(phone, id, 'from the tablet')
+  expect(channelOf(tablet.client, id)).toMatchObject({ name: 'photos', isOwner: true, data: { color: 'red' } })
+  expect(channelOf(tablet.client, id).sync).toMatchObject({ written: 1, pending: 0 })
+  expect(tablet.client.status.devices.map(({ name, isThis }) => [name, isThis])).toEqual([
+    ['phone', false],
+    ['tablet', true],
+  ])
+})
+
+test('a member is asked, accepts, has the notes; removed, he gets nothing more and keeps what he has', async () => {
+  const stage = await startStage()
+  const [ann, bob] = [newAddress('ann'), newAddress('bob')]
+  const [phone, his] = [await startRegistered(stage, ann), await startRegistered(stage, bob)]
+  const id = await phone.client.createChannel({ name: 'photos', members: [bob] })
+  await phone.client.open(id).put({ _id: 'first' })
+  await untilPlace(his, 'photos', 'invited')
+  const theirs = channelOf(his.client, 'photos')
+  expect(theirs).toMatchObject({ isOwner: false, owner: ann, from: ann, members: [bob], sync: { state: 'off' } })
+  await expect(his.client.setMembers(theirs.id, [])).rejects.toMatchObject({ code: 'not_yours' })
+
+  await his.client.accept(theirs.id)
+  await hasNote(his, 'photos', 'first')
+  await his.client.open(theirs.id).put({ _id: 'his' })
+  await hasNote(phone, id, 'his')
+
+  await phone.client.setMembers(id, [])
+  await untilPlace(his, 'photos', 'removed')
+  await phone.client.open(id).put({ _id: 'second' })
+  await untilStatus(phone.client, () => channelOf(phone.client, id).sync.written >= 2)
+  expect(channelOf(his.client, 'photos').sync.state).toBe('off')
+  await lacksNote(his, 'photos', 'second')
+  await hasNote(his, 'photos', 'first')
+
+  await his.client.forget(theirs.id)
+  expect(() => his.client.open(theirs.id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
+
+  await phone.client.setMembers(id, [bob])
+  await untilPlace(his, 'photos', 'invited')
+  await his.client.decline(theirs.id)
+  await untilPlace(his, 'photos', 'ended')
+  await his.client.accept(theirs.id)
+  await hasNote(his, 'photos', 'second')
+})
+
+test('a pause is for all devices, or for this one; and so is its end', async () => {
+  const stage = await startStage()
+  const ann = newAddress('ann')
+  const phone = await startRegistered(stage, ann)
+  const tablet = await startRegistered(stage, ann, 'tablet')
+  const id = await phone.client.createChannel({ name: 'photos' })
+  await expect(phone.client.pause(id)).rejects.toMatchObject({ code: 'wrong_state' })
+  await untilLive(phone, id)
+  await untilLive(tablet, id)
+
+  // Each waits for what the other has written: of two who write at once one wins.
+  const hears = ({ client }: Device) => {
+    const { read } = client.status.control
+    return untilStatus(client, ({ control }) => control.read > read)
+  }
+  const first = hears(tablet)
+  await phone.client.pause(id, { onlyHere: true })
+  expect(channelOf(phone.client, id)).toMatchObject({ place: 'paused', onlyHere: true })
+  await phone.client.open(id).put({ _id: 'written in the pause' })
+  await untilLive(tablet, id)
+  await lacksNote(tablet, id, 'written in the pause')
+  await first
+
+  const second = hears(phone)
+  await tablet.client.pause(id)
+  await untilPlace(tablet, id, 'paused')
+  await second
+  await phone.client.resume(id, { onlyHere: true })
+  await untilLive(phone, id)
+  expect(channelOf(tablet.client, id)).toMatchObject({ place: 'paused', sync: { state: 'off' } })
+  await untilStatus(phone.client, () => channelOf(phone.client, id).sync.written === 1)
+  await lacksNote(tablet, id, 'written in the pause')
+
+  await phone.client.resume(id)
+  await hasNote(tablet, id, 'written in the pause')
+  await untilStatus(phone.client, () => !channelOf(phone.client, id).onlyHere)
+})
+
+test('a channel that is made again is another one; what is here of the first stays apart', async () => {
+  const stage = await startStage()
+  const phone = await startRegistered(stage)
+  const { client } = phone
+  const id = await client.createChannel({ name: 'photos' })
+  const first = client.open(id)
+  await first.put({ _id: 'of the first life' })
+  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+  await client.closeChannel(id, 'delete')
+  await untilStatus(client, () => channelOf(client, id).state === 'closed')
+  expect(channelOf(client, id)).toMatchObject({ place: 'closed', sync: { state: 'off' } })
+  expect(client.open(id)).toBe(first)
+
+  expect(await client.createChannel({ id, name: 'photos' })).toBe(id)
+  const second = client.open(id)
+  expect(second).not.toBe(first)
+  await second.put({ _id: 'of the second life' })
+  await untilLive(phone, id)
+  expect(client.open(id)).toBe(second)
+  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+  await lacksNote(phone, id, 'of the first life')
+  expect(await first.get('of the first life')).toMatchObject({ _id: 'of the first life' })
+})
+
+test('a channel that cannot be made says why, and is mended under the same id', async () => {
+  const stage = await startStage()
+  const { client } = await startRegistered(stage)
+  await client.createChannel({ name: 'photos' })
+  const id = await client.createChannel({ name: 'photos' })
+  await untilStatus(client, ({ channels }) => channels.some(({ state }) => state === 'error'))
+  const failed = client.status.channels.find(({ state }) => state === 'error')!
+  expect(failed.error).toMatchObject({ code: 'name_taken', reason: expect.stringContaining('photos') as string })
+  await client.open(failed.id).put({ _id: 'note' })
+  await client.createChannel({ id: failed.id, name: 'other photos' })
+  await untilStatus(client, () => channelOf(client, failed.id).sync.written === 1)
+  expect(client.status.channels.map(({ name }) => name)).toEqual(['other photos', 'photos'])
+  expect(client.status.channels.map((channel) => channel.id)).toContain(id)
+})
+
+test('a device that is revoked says so, syncs nothing more, and keeps what is there', async () => {
+  const stage = await startStage()
+  const ann = newAddress('ann')
+  const phone = await startRegistered(stage, ann)
+  const tablet = await startRegistered(stage, ann, 'tablet')
+  const id = await phone.client.createChannel({ name: 'photos' })
+  await phone.client.open(id).put({ _id: 'before' })
+  await hasNoteOnceSynced(tablet, id, 'before')
+  await untilStatus(phone.client, ({ devices }) => devices.length === 2)
+  const { user } = tablet.client.status.registration
+  await phone.client.revokeDevice(user!)
+  const revoked = await untilStatus(tablet.client, ({ registration }) => registration.state === 'revoked')
+  expect(revoked.control.state).toBe('off')
+  expect(channelOf(tablet.client, id).sync.state).toBe('off')
+  await hasNote(tablet, id, 'before')
+  await untilStatus(phone.client, ({ devices }) => devices.some(({ state }) => state === 'revoked'))
+
+  await tablet.client.register({ owner: ann, name: 'tablet, again' })
+  await registerDevice(stage, tablet, ann, 'tablet, again')
+  await phone.client.open(id).put({ _id: 'after' })
+  await hasNote(tablet, id, 'after')
+})
+
+const hasNoteOnceSynced = async (device: Device, id: string, note: string) => {
+  await untilLive(device, id)
+  await hasNote(device, id, note)
+}
+
+test('a document that the channel does not take is told to the app, and holds up nothing', async () => {
+  needs('refusals by status')
+  const stage = await startStage()
+  const phone = await startRegistered(stage)
+  const { client } = phone
+  const refused: unknown[] = []
+  client.on('refused', (event) => refused.push(event))
+  const id = await client.createChannel({ name: 'photos' })
+  await client.open(id).put({ _id: 'description', name: 'mine' })
+  await client.open(id).put({ _id: 'note' })
+  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+  expect(refused).toContainEqual({
+    channel: id,
+    id: 'description',
+    reason: expect.stringContaining('sidecar') as string,
+  })
+})

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest'
+import { localOf, withLocals, type Binding } from '../../client/src/channels/locals.ts'
+import { placeOf } from '../../client/src/channels/wanted.ts'
+
+const channel = (state: string, database?: string) => ({ _id: 'photos', state, ...(database && { database }) })
+const none = { locals: [] as Binding[], count: 0 }
+
+/** What is there after the device has seen the channel in each of these states. */
+const after = (...seen: ReturnType<typeof channel>[]) =>
+  seen.reduce((kept, one) => withLocals(kept, [one]) ?? kept, none as { locals: readonly Binding[]; count: number })
+
+describe('the local database of a channel', () => {
+  test('is there from the first second, and becomes that of the first remote one', () => {
+    const kept = after(channel('new'), channel('ready', 'a'))
+    expect(kept.locals).toEqual([{ name: 'channel-1', channel: 'photos', database: 'a' }])
+    expect(localOf(kept, channel('ready', 'a'))?.name).toBe('channel-1')
+  })
+
+  test('is the same while its members are changed, also if somebody has left out what the sidecar wrote', () => {
+    const kept = after(channel('ready', 'a'), channel('new', 'a'), channel('new'), channel('ready', 'a'))
+    expect(kept.locals).toHaveLength(1)
+    expect(localOf(kept, channel('new'))?.name).toBe('channel-1')
+  })
+
+  test('is another one after it was closed, from the moment on at which it is made again', () => {
+    const closed = after(channel('ready', 'a'), channel('closed', 'a'))
+    expect(localOf(closed, channel('closed', 'a'))).toMatchObject({ name: 'channel-1', over: true })
+    const again = withLocals(closed, [channel('new')])!
+    expect(localOf(again, channel('new'))).toEqual({ name: 'channel-2', channel: 'photos' })
+    const ready = withLocals(again, [channel('ready', 'b')])!
+    expect(localOf(ready, channel('ready', 'b'))).toMatchObject({ name: 'channel-2', database: 'b' })
+  })
+
+  test('is another one for a device that was away all the while', () => {
+    const kept = after(channel('ready', 'a'), channel('ready', 'b'))
+    expect(kept.locals.map(({ name, database }) => [name, database])).toEqual([
+      ['channel-1', 'a'],
+      ['channel-2', 'b'],
+    ])
+  })
+
+  test('stays where a member was removed, and is the same when he is invited again', () => {
+    const kept = after(channel('ready', 'a'), channel('removed', 'a'))
+    expect(localOf(kept, channel('removed', 'a'))?.name).toBe('channel-1')
+    expect(
+      localOf(after(channel('ready', 'a'), channel('removed', 'a'), channel('ready', 'a')), channel('ready', 'a')),
+    ).toEqual(kept.locals[0])
+  })
+
+  test('is never made for a channel of which the device sees the end only', () => {
+    for (const state of ['closed', 'removed']) {
+      expect(withLocals(none, [channel(state, 'a')])).toBeUndefined()
+      expect(localOf(none, channel(state, 'a'))).toBeUndefined()
+    }
+  })
+
+  test('has a name that no other ever had', () => {
+    const forgotten = { ...after(channel('ready', 'a')), locals: [] }
+    expect(withLocals(forgotten, [channel('ready', 'a')])!.locals[0]!.name).toBe('channel-2')
+  })
+})
+
+test.each([
+  ['new', undefined, 'active', {}, 'unready'],
+  ['new', 'a', 'active', {}, 'synced'],
+  ['ready', 'a', undefined, {}, 'unready'],
+  ['ready', 'a', 'new', {}, 'unready'],
+  ['ready', 'a', 'invite', {}, 'invited'],
+  ['ready', 'a', 'active', {}, 'synced'],
+  ['ready', 'a', 'active', { here: 'paused' }, 'paused'],
+  ['ready', 'a', 'active', { there: 'paused' }, 'synced'],
+  ['ready', 'a', 'paused', {}, 'paused'],
+  ['ready', 'a', 'paused', { here: 'active' }, 'synced'],
+  ['ready', 'a', 'ended', { here: 'active' }, 'ended'],
+  ['closing', 'a', 'active', {}, 'closed'],
+  ['closed', 'a', 'active', {}, 'closed'],
+  ['removed', 'a', 'active', {}, 'removed'],
+  ['error', undefined, 'active', {}, 'unready'],
+  ['error', 'a', 'active', {}, 'synced'],
+] as const)(
+  'a channel that is %s in %s, with a subscription that is %s %j, is %s here',
+  (state, database, to, devices, place) => {
+    const subscription = to && { state: to, devices }
+    expect(placeOf({ state, ...(database && { database }) }, subscription, 'here')).toBe(place)
+  },
+)

@@ -1,0 +1,119 @@
+import { expect, test, vi } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { uniqueName } from '../support/couchdb.ts'
+import { channelOf, newAddress, registerDevice, startDevice, startStage, untilStatus, type Stage } from './stage.ts'
+
+/** Nobody listens there. */
+const NOWHERE = 'http://127.0.0.1:9/inbox'
+
+const untilMailed = ({ linksTo }: Stage, address: string, count = 1) =>
+  eventually(() => {
+    expect(linksTo(address)).toHaveLength(count)
+    return linksTo(address)
+  })
+
+test('a device registers, and knows its user, and its database is synced', async () => {
+  const stage = await startStage()
+  const device = await startDevice(stage)
+  const { client } = device
+  expect(client.status.registration).toEqual({ state: 'none' })
+  const ann = newAddress('ann')
+  await registerDevice(stage, device, ann, "Ann's phone")
+  const { registration } = await untilStatus(client, ({ devices }) => devices.length === 1)
+  expect(registration).toMatchObject({ state: 'active', owner: ann, name: "Ann's phone" })
+  expect(registration.deviceCode).toMatch(/^\d{6}$/)
+  const { user } = registration
+  expect(client.status.devices).toEqual([{ user, name: "Ann's phone", state: 'active', isThis: true }])
+  expect(client.status.online).toBe(true)
+})
+
+test('what is done offline, before anybody has confirmed anything, survives the app and is sent later', async () => {
+  const stage = await startStage()
+  const offline = await startDevice(stage, { inbox: NOWHERE, couchdb: NOWHERE })
+  const { client, folder } = offline
+  const ann = newAddress('ann')
+  await client.register({ owner: ann, name: 'phone' })
+  const id = await client.createChannel({ name: 'photos' })
+  await client.open(id).put({ _id: 'note', text: 'in the tunnel' })
+  const { registration } = await untilStatus(client, ({ online }) => !online)
+  expect(registration).toMatchObject({ state: 'unsent', deviceCode: expect.any(String) as string })
+  expect(channelOf(client, id)).toMatchObject({ name: 'photos', place: 'unready', state: 'new' })
+  await client.stop()
+
+  const again = await startDevice(stage, { folder })
+  expect(again.client.status.registration.deviceCode).toBe(registration.deviceCode)
+  await untilMailed(stage, ann)
+  await again.client.stop() // and once more, in the middle
+
+  const third = await startDevice(stage, { folder })
+  await untilStatus(third.client, ({ registration }) => registration.state === 'confirming')
+  await third.client.confirm(stage.linksTo(ann)[0]!)
+  await untilStatus(third.client, () => channelOf(third.client, id).sync.state === 'live')
+  const account = await eventually(async () => {
+    const [record] = await stage.control.withPrefix('channel:')
+    return stage.admin.db(String(record!.database)).get('note')
+  })
+  expect(account).toMatchObject({ text: 'in the tunnel' })
+  expect(await third.client.open(id).get('note')).toMatchObject({ text: 'in the tunnel' })
+  expect(stage.linksTo(ann)).toHaveLength(1)
+})
+
+test('the code of the mail is typed in on the device; a wrong one is told, and the right one still counts', async () => {
+  const stage = await startStage()
+  const { client } = await startDevice(stage)
+  const ann = newAddress('ann')
+  await client.register({ owner: ann })
+  const [link] = await untilMailed(stage, ann)
+  await client.confirm('something-else')
+  const wrong = await untilStatus(client, ({ registration }) => registration.confirmation?.state === 'error')
+  expect(wrong.registration).toMatchObject({ state: 'confirming', confirmation: { error: { code: 'refused' } } })
+  await client.confirm(link!.split('/').at(-1)!)
+  const right = await untilStatus(client, ({ control }) => control.state === 'live')
+  expect(right.registration).toMatchObject({ state: 'active', confirmation: { state: 'used' } })
+})
+
+test('another mail is sent when it is asked for, and not by anything else', async () => {
+  const stage = await startStage()
+  const { client } = await startDevice(stage)
+  const ann = newAddress('ann')
+  await client.register({ owner: ann })
+  await untilMailed(stage, ann)
+  await untilStatus(client, ({ registration }) => registration.state === 'confirming')
+  await client.register({ owner: ann.toUpperCase() })
+  await client.askAgain()
+  const links = await untilMailed(stage, ann, 2)
+  expect(links[0]).not.toBe(links[1])
+})
+
+test('an address that was mistyped is corrected, with what was made under it', async () => {
+  const stage = await startStage()
+  const device = await startDevice(stage)
+  const { client } = device
+  const [wrong, ann] = [newAddress('nan'), newAddress('ann')]
+  await client.register({ owner: wrong })
+  await client.createChannel({ id: 'photos', name: 'photos' })
+  await untilMailed(stage, wrong)
+  await registerDevice(stage, device, ann)
+  await untilStatus(client, () => channelOf(client, 'photos').state === 'ready')
+  expect(channelOf(client, 'photos')).toMatchObject({ owner: ann, isOwner: true })
+  await expect(client.register({ owner: wrong })).rejects.toMatchObject({ code: 'registered' })
+})
+
+test('the app is told at once what could never be sent', async () => {
+  const stage = await startStage()
+  const { client } = await startDevice(stage)
+  await expect(client.createChannel({ name: 'photos' })).rejects.toMatchObject({ code: 'not_registered' })
+  await expect(client.register({ owner: 'ann' })).rejects.toMatchObject({ code: 'bad_argument' })
+  await expect(client.register({ owner: newAddress('ann'), name: '' })).rejects.toMatchObject({ code: 'bad_argument' })
+  expect(() => client.open('photos')).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
+  const { subtle: _subtle, ...insecure } = { getRandomValues: () => undefined, subtle: undefined }
+  vi.stubGlobal('crypto', insecure)
+  try {
+    await expect(client.register({ owner: `${uniqueName('ann')}@example.com` })).rejects.toMatchObject({
+      code: 'insecure_context',
+      message: expect.stringContaining('https') as string,
+    })
+  } finally {
+    vi.unstubAllGlobals()
+  }
+})

@@ -1,0 +1,153 @@
+/** A sidecar in this process, whose mails are at hand, and devices of people, each with its folder of databases. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { onTestFinished, vi } from 'vitest'
+import { createClient, type Client, type ClientOptions, type Status } from '../../client/src/index.ts'
+import { createAccounts } from '../../sidecar/accounts/accounts.ts'
+import { findHome } from '../../sidecar/accounts/home.ts'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import { createCouch } from '../../sidecar/couch/client.ts'
+import { createConfirmations } from '../../sidecar/devices/confirmations.ts'
+import { couchHashing, embeddedHashing } from '../../sidecar/devices/passwords.ts'
+import { createHttp } from '../../sidecar/http/app.ts'
+import { confirmPage } from '../../sidecar/http/confirm-page.ts'
+import { inbox as inboxRoute } from '../../sidecar/http/inbox.ts'
+import { listen, type Listening } from '../../sidecar/http/listen.ts'
+import { noArrivals } from '../../sidecar/inbox/counts.ts'
+import { createInbox } from '../../sidecar/inbox/inbox.ts'
+import { createControlDb, startWorker, type WorkerOptions } from '../channels/rig.ts'
+import { couchUrl, serverKind, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
+
+// Registration and replication take their steps one after the other, on a machine that does other things beside.
+vi.setConfig({ testTimeout: 90_000 })
+
+/** Not by `import`: its types declare `Buffer` anew, for this whole program. */
+const PouchDB = createRequire(import.meta.url)('pouchdb') as { defaults(options: object): new (name: string) => TestDb }
+
+/** As far as tests use it. */
+export interface TestDb {
+  get(id: string): Promise<Record<string, unknown> & { _id: string; _rev: string }>
+  put(doc: object): Promise<{ rev: string }>
+  bulkDocs(docs: readonly object[]): Promise<unknown>
+  info(): Promise<{ db_name: string; doc_count: number }>
+  allDocs(options?: object): Promise<{ rows: { id: string }[] }>
+}
+
+export interface Stage {
+  /** The sidecar's HTTP: the inbox, and the page behind the links. */
+  readonly sidecar: Listening
+  /** In front of CouchDB: what devices see of it. */
+  readonly couch: FaultyProxy
+  readonly admin: Awaited<ReturnType<typeof startWorker>>['couch']
+  readonly control: Awaited<ReturnType<typeof startWorker>>['control']
+  /** The links of the mails that an address has got. */
+  linksTo(address: string): string[]
+}
+
+/** Belongs to the running test. */
+export async function startStage(options: WorkerOptions = {}): Promise<Stage> {
+  const controlDb = createControlDb()
+  const worker = await startWorker(controlDb, options)
+  onTestFinished(() => removeUsers(controlDb))
+  const hashing = serverKind() === 'embedded' ? embeddedHashing : couchHashing
+  const log = pino({ level: 'silent' })
+  const [clock, counts] = [systemClock, noArrivals()]
+  const confirmations = createConfirmations({ database: worker.control, clock, hashing })
+  const homeOf = findHome(createAccounts(worker.control), worker.couch.url)
+  const inbox = createInbox({ database: worker.control, limit: 100, clock, counts, log, homeOf })
+  const taking = { inbox, perMinute: 10_000, proxies: 0, clock, counts, hashing }
+  const app = createHttp({ routes: [inboxRoute(taking), confirmPage({ confirmations, log })], log })
+  const sidecar = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
+  onTestFinished(() => sidecar.close())
+  const couch = await startFaultyProxy()
+
+  return {
+    ...{ sidecar, couch, admin: worker.couch, control: worker.control },
+    linksTo: (address) =>
+      worker.mails
+        .filter(({ to, text }) => to === address && text?.includes('/confirm/'))
+        .map(({ text }) => sidecar.url + new URL(/http\S+\/confirm\/\S+/.exec(text!)![0]).pathname),
+  }
+}
+
+async function removeUsers(controlDb: string): Promise<void> {
+  const couch = createCouch({ url: couchUrl() })
+  const { rows } = await couch.request<{ rows: { doc: Record<string, string> }[] }>({
+    ...{ db: controlDb, path: '_all_docs', query: { include_docs: true } },
+  })
+  const names = rows.flatMap(({ doc }) => (doc.type === 'device' && doc.user ? [doc.user] : []))
+  // CouchDB hashes a password anew at its first login, and the document may change under us.
+  await eventually(async () => {
+    const users = await couch.db('_users').getMany(names.map((name) => `org.couchdb.user:${name}`))
+    for (const { _id, _rev } of users) await couch.db('_users').remove(_id, _rev)
+  })
+  await couch.close()
+}
+
+export interface Device {
+  readonly client: Client<TestDb>
+  /** Snapshots, as the app got them. */
+  readonly seen: readonly Status[]
+  readonly folder: string
+}
+
+export interface DeviceOptions extends Partial<ClientOptions<TestDb>> {
+  /** Of a device that was there before. */
+  readonly folder?: string
+}
+
+/** A device that knows nothing yet, or goes on with what is in its folder. */
+export async function startDevice(stage: Stage, { folder, ...options }: DeviceOptions = {}): Promise<Device> {
+  const home = folder ?? (await mkdtemp(join(tmpdir(), 'device-')))
+  if (!folder) onTestFinished(() => rm(home, { recursive: true, force: true }))
+  const client = await createClient({
+    ...{ PouchDB: PouchDB.defaults({ prefix: `${home}/` }), inbox: `${stage.sidecar.url}/inbox`, name: 'app' },
+    ...{ couchdb: new URL(stage.couch.url).origin, ...options },
+  })
+  onTestFinished(() => client.stop())
+  const seen: Status[] = []
+  client.on('change', (status) => seen.push(status))
+  return { client, seen, folder: home }
+}
+
+export const newAddress = (name: string): string => `${uniqueName(name)}@example.com`
+
+/** What the page behind the link does. */
+export async function typeCode(link: string, code: string): Promise<number> {
+  const headers = { accept: 'application/json' }
+  const answer = await fetch(link, { method: 'POST', headers, body: new URLSearchParams({ device_code: code }) })
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+/** Registers the device and follows the link; resolves when its control database is synced. */
+export async function registerDevice(stage: Stage, { client }: Device, owner: string, name = 'phone'): Promise<void> {
+  const before = stage.linksTo(owner).length
+  await client.register({ owner, name })
+  const link = await eventually(() => {
+    const links = stage.linksTo(owner)
+    if (links.length === before) throw new Error(`no mail: ${JSON.stringify(client.status.registration)}`)
+    return links.at(-1)!
+  })
+  const status = await typeCode(link, client.status.registration.deviceCode!)
+  if (status !== 200) throw new Error(`the page answers ${status}`)
+  await untilStatus(client, ({ control }) => control.state === 'live')
+}
+
+/** Resolves with the first status of which it is true. */
+export const untilStatus = (client: Client, isTrue: (status: Status) => boolean): Promise<Status> =>
+  eventually(() => {
+    if (!isTrue(client.status)) throw new Error(`not yet: ${JSON.stringify(client.status)}`)
+    return client.status
+  })
+
+export const channelOf = ({ status }: Client, id: string) => {
+  const channel = status.channels.find((one) => one.id === id || one.name === id)
+  if (!channel) throw new Error(`no channel ${id}: ${JSON.stringify(status)}`)
+  return channel
+}

@@ -1,0 +1,84 @@
+/** What goes wrong on the way, and how many connections it takes when nothing does. */
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { refuse } from '../support/faulty-proxy.ts'
+import { channelOf, newAddress, registerDevice, startDevice, startStage, untilStatus, type Device } from './stage.ts'
+
+const stateOf = ({ client }: Device, id: string) => channelOf(client, id).sync.state
+
+async function startWithChannel() {
+  const stage = await startStage()
+  const phone = await startDevice(stage)
+  await registerDevice(stage, phone, newAddress('ann'))
+  const id = await phone.client.createChannel({ name: 'photos' })
+  await untilStatus(phone.client, () => stateOf(phone, id) === 'live')
+  const [record] = await stage.control.withPrefix('channel:')
+  return { stage, phone, id, database: stage.admin.db(String(record!.database)) }
+}
+
+test.each([
+  [401, 'denied'],
+  [403, 'denied'],
+  [500, 'failing'],
+])('a channel that is refused with %i for a while is %s, and goes on by itself', async (status, state) => {
+  const { stage, phone, id, database } = await startWithChannel()
+  stage.couch.plan(({ path }) => (path.includes(database.name) ? refuse(status) : undefined))
+  stage.couch.dropConnections()
+  await phone.client.open(id).put({ _id: 'note' })
+  await untilStatus(phone.client, () => stateOf(phone, id) === state)
+  expect(channelOf(phone.client, id)).toMatchObject({
+    place: 'synced',
+    sync: { failure: { code: expect.any(String) } },
+  })
+  expect(phone.client.status.registration.state).toBe('active')
+  stage.couch.plan(() => undefined)
+  await untilStatus(phone.client, () => stateOf(phone, id) === 'live')
+  expect(await database.get('note')).toMatchObject({ _id: 'note' })
+  expect(channelOf(phone.client, id).sync).not.toHaveProperty('failure')
+})
+
+test('without a network everything waits, and both sides have everything when it is back', async () => {
+  const { stage, phone, id, database } = await startWithChannel()
+  await stage.couch.down()
+  await phone.client.open(id).put({ _id: 'from here' })
+  await untilStatus(phone.client, ({ online }) => !online && stateOf(phone, id) === 'offline')
+  await database.put({ _id: 'from there' })
+  await stage.couch.up()
+  await eventually(async () => expect(await database.get('from here')).toMatchObject({ _id: 'from here' }))
+  await eventually(async () =>
+    expect(await phone.client.open(id).get('from there')).toMatchObject({ _id: 'from there' }),
+  )
+  await untilStatus(phone.client, ({ online }) => online && stateOf(phone, id) === 'live')
+})
+
+test('twelve channels have all their notes, with four feeds open', async () => {
+  const stage = await startStage()
+  const phone = await startDevice(stage, { roundMs: 1000 })
+  const { client } = phone
+  const ann = newAddress('ann')
+  await registerDevice(stage, phone, ann)
+  const ids = []
+  for (let number = 1; number <= 12; number++) {
+    const id = await client.createChannel({ id: `c${number}`, name: `channel ${number}` })
+    await client.open(id).put({ _id: 'note' })
+    ids.push(id)
+  }
+  await untilStatus(client, ({ channels }) => channels.every(({ sync }) => sync.syncedAt !== undefined))
+  const inState = (state: string) => client.status.channels.filter(({ sync }) => sync.state === state).length
+  await untilStatus(client, () => inState('live') === 3 && inState('resting') + inState('waiting') === 9)
+
+  const quiet = ids.find((id) => stateOf(phone, id) === 'resting')!
+  const records = await stage.control.withPrefix('channel:')
+  for (const { database } of records) {
+    expect(await stage.admin.db(String(database)).get('note')).toMatchObject({ _id: 'note' })
+  }
+  const record = records.find(({ document }) => document === quiet)
+  await stage.admin.db(String(record!.database)).put({ _id: 'from there' })
+  await untilStatus(client, () => channelOf(client, quiet).sync.read > 0)
+  await eventually(async () => expect(await client.open(quiet).get('from there')).toMatchObject({ _id: 'from there' }))
+  await client.open(quiet).put({ _id: 'opened' })
+  await untilStatus(client, () => stateOf(phone, quiet) === 'live' && inState('live') === 3)
+  await eventually(async () =>
+    expect(await stage.admin.db(String(record!.database)).get('opened')).toMatchObject({ _id: 'opened' }),
+  )
+})
