@@ -1,0 +1,51 @@
+/** Notebooks that follow their user: what an app makes of the client, without a framework. */
+import PouchDB from 'pouchdb'
+import { createClient } from 'couchdb-sidecar-client'
+import { h, notify } from './dom.ts'
+import { paneView } from './pane.ts'
+import { registrationView } from './registration.ts'
+import { sideView } from './side.ts'
+import { wordsOfSync } from './words.ts'
+
+const client = await createClient({
+  PouchDB,
+  name: 'notes',
+  inbox: new URL('inbox', location.href).href,
+  couchdb: new URL('couchdb', location.href).href,
+})
+client.on('refused', ({ id, reason }) => notify(`The server does not take ${id}: ${reason}`))
+
+const registration = registrationView(client)
+const side = sideView(client)
+const columns = h('div', { class: 'columns' }, side.element)
+document.querySelector('#app')!.append(registration.first, registration.card, columns)
+
+let opened: { readonly id: string; readonly pane: ReturnType<typeof paneView> } | undefined
+
+/** The channel that the address names. */
+function open(id: string | undefined): void {
+  if (opened?.id === id) return
+  opened?.pane.end()
+  opened?.pane.element.remove()
+  opened = id === undefined ? undefined : { id, pane: paneView(client, id) }
+  if (opened) columns.append(opened.pane.element)
+  columns.classList.toggle('opened', opened !== undefined)
+}
+
+function draw(): void {
+  const { status } = client
+  const id = decodeURIComponent(location.hash.slice(1))
+  const channel = status.channels.find((one) => one.id === id)
+  open(channel?.id)
+  registration.update(status)
+  columns.hidden = status.registration.state === 'none'
+  side.update(status, channel?.id)
+  if (channel) opened?.pane.update(channel)
+  const isActive = status.registration.state === 'active'
+  document.querySelector('#connection')!.textContent =
+    isActive && status.online ? wordsOfSync(status.control).text : status.online ? '' : 'offline'
+}
+
+client.on('change', draw)
+addEventListener('hashchange', draw)
+draw()

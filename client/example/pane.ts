@@ -1,0 +1,108 @@
+import type { ChannelStatus, Client } from 'couchdb-sidecar-client'
+import { button, field, fill, form, h } from './dom.ts'
+import { followNotes, type NotesDb } from './notes.ts'
+import { wordsOf } from './words.ts'
+
+/** One channel: its notes, how its sync goes, and what its user may do with it. */
+export function paneView(client: Client<NotesDb>, id: string) {
+  const title = h('h1', {})
+  const words = h('span', { class: 'sync', role: 'status' })
+  const about = h('p', { class: 'quiet' })
+  const actions = h('div', { class: 'row' })
+  const list = h('ul', { class: 'notes', 'aria-label': 'Notes', 'aria-live': 'polite' })
+  const add = form([field('text', 'Note', { required: true })], 'Add', async ({ text = '' }) => {
+    const at = new Date().toISOString()
+    await client.open(id).put({ _id: `note:${at}:${crypto.randomUUID()}`, text, at })
+  })
+  const members = h('input', { name: 'members', 'aria-label': 'Members', inputmode: 'email' })
+  const share = h('form', {}, h('div', { class: 'row' }, members, h('button', {}, 'Save members')))
+  share.addEventListener('submit', (event) => {
+    event.preventDefault()
+    void client.setMembers(id, members.value.split(/[\s,;]+/).filter(Boolean))
+  })
+  const sharing = h('details', {}, h('summary', {}, 'Share'), share)
+  const element = h(
+    'section',
+    { class: 'card pane' },
+    h('a', { href: '#', class: 'back' }, '← All notebooks'),
+    h('div', { class: 'row' }, title, words),
+    about,
+    actions,
+    add,
+    list,
+    sharing,
+  )
+  let drawn = ''
+  let local: string | undefined
+  let endFollowing = () => {}
+
+  const drawNotes = (notes: readonly { readonly _id: string; readonly text: string; readonly at: string }[]) =>
+    fill(
+      list,
+      notes,
+      ({ _id }) => _id,
+      ({ text, at }) => [document.createTextNode(text), h('small', {}, new Date(at).toLocaleString())],
+    )
+
+  return {
+    element,
+    end: () => endFollowing(),
+    update(channel: ChannelStatus): void {
+      if (channel.local !== local) {
+        endFollowing()
+        local = channel.local
+        if (local !== undefined) endFollowing = followNotes(client.open(id), drawNotes)
+      }
+      const { text, look } = wordsOf(channel)
+      title.textContent = channel.name
+      words.textContent = text
+      words.className = `sync ${look}`
+      about.textContent = aboutOf(channel)
+      add.hidden = !['synced', 'paused', 'unready'].includes(channel.place)
+      sharing.hidden = !channel.isOwner || channel.place === 'closed'
+      const { place, state, onlyHere, members: shared } = channel
+      const now = JSON.stringify([place, state, onlyHere, shared])
+      if (now === drawn) return
+      drawn = now
+      members.value = shared.join(', ')
+      actions.replaceChildren(...actionsOf(client, channel))
+    },
+  }
+}
+
+function aboutOf({ isOwner, owner, members, sync, error, from }: ChannelStatus): string {
+  if (error) return error.reason ?? error.code
+  if (from !== undefined) return `${from} shares this with you.`
+  const whose = isOwner ? '' : `Of ${owner}. `
+  const shared = members.length > 0 ? `Shared with ${members.join(', ')}. ` : 'Only yours. '
+  return `${whose}${shared}${sync.read} received, ${sync.written} sent.`
+}
+
+function actionsOf(client: Client<NotesDb>, { id, place, state, isOwner, onlyHere, name }: ChannelStatus): Node[] {
+  switch (place) {
+    case 'invited':
+      return [button('Accept', () => client.accept(id), 'main'), button('Decline', () => client.decline(id))]
+    case 'synced':
+      return [
+        button('Pause', () => client.pause(id)),
+        button('Pause on this device', () => client.pause(id, { onlyHere: true })),
+        ...(isOwner && state === 'ready' ? [button('Close', () => closing(client, id, name))] : []),
+        ...(isOwner ? [] : [button('Leave', () => client.end(id))]),
+      ]
+    case 'paused':
+      return [button('Go on', () => client.resume(id, { onlyHere }), 'main')]
+    case 'ended':
+      return [button('Take it up again', () => client.accept(id)), button('Remove from here', () => client.forget(id))]
+    case 'removed':
+      return [button('Remove from here', () => client.forget(id))]
+    case 'closed':
+      return state === 'closed' ? [button('Remove from here', () => client.forget(id))] : []
+    case 'unready':
+      return []
+  }
+}
+
+const closing = (client: Client<NotesDb>, id: string, name: string): Promise<void> =>
+  confirm(`Close ${name} for everybody? What is on the devices stays there.`)
+    ? client.closeChannel(id, 'archive')
+    : Promise.resolve()

@@ -1,0 +1,79 @@
+/**
+ * Serves a page and passes on what belongs to the sidecar and to CouchDB, so that all of it is one origin: no CORS, and
+ * cookies of nobody. For trying out and for tests; in production, whatever proxy stands there does the same.
+ */
+import { once } from 'node:events'
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface SiteOptions {
+  /** By their paths: what they are, and of what type. */
+  readonly files: Readonly<Record<string, { readonly type: string; readonly body: string | Uint8Array }>>
+  /** Addresses that paths lead to, `/inbox` to `http://localhost:5985/inbox`. */
+  readonly proxies: Readonly<Record<string, string>>
+  /** 0: any free one. */
+  readonly port: number
+}
+
+export interface Site {
+  readonly url: string
+  close(): Promise<void>
+}
+
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export async function serveSite({ files, proxies, port }: SiteOptions): Promise<Site> {
+  const server = createServer((asked, answer) => {
+    const path = new URL(asked.url ?? '/', 'http://localhost').pathname
+    const proxy = Object.keys(proxies).find((prefix) => path === prefix || path.startsWith(`${prefix}/`))
+    if (proxy !== undefined) pass(asked, answer, `${proxies[proxy]}${(asked.url ?? '').slice(proxy.length)}`)
+    else give(answer, files[path])
+  })
+  await once(server.listen(port, '127.0.0.1'), 'listening')
+  return {
+    url: `http://localhost:${(server.address() as AddressInfo).port}`,
+    close: () => close(server),
+  }
+}
+
+function give(answer: ServerResponse, file: SiteOptions['files'][string] | undefined): void {
+  const headers = {
+    'Content-Security-Policy': POLICY,
+    'X-Content-Type-Options': 'nosniff',
+    'Cache-Control': 'no-cache',
+  }
+  answer.writeHead(file ? 200 : 404, { ...headers, 'Content-Type': file?.type ?? 'text/plain' })
+  answer.end(file?.body ?? 'There is nothing here.')
+}
+
+function pass(asked: IncomingMessage, answer: ServerResponse, url: string): void {
+  const { host: _host, connection: _connection, ...headers } = asked.headers
+  const passed = request(url, { method: asked.method, headers }, (got) => {
+    const { connection: _own, ...headers } = got.headers
+    answer.writeHead(got.statusCode ?? 502, headers)
+    got.pipe(answer)
+    got.on('error', () => answer.destroy())
+  })
+  passed.on('error', () => {
+    if (answer.headersSent) answer.destroy()
+    else answer.writeHead(502).end()
+  })
+  answer.on('close', () => passed.destroy())
+  asked.pipe(passed)
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  server.closeAllConnections()
+  await closed
+}

@@ -1,0 +1,151 @@
+/**
+ * A sidecar as people run it, its mail server, and a site where its inbox and CouchDB are at the same origin; browsers
+ * in which apps run that are made of the client. An app's page has `startClient`, and `client` after that.
+ */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { onTestFinished } from 'vitest'
+import { bundle } from '../../client/example/bundle.ts'
+import { serveSite, type Site } from '../../client/example/site.ts'
+import type { Client, ClientOptions, Status } from '../../client/src/index.ts'
+import { withEsbuild } from '../../sidecar/core/esbuild.ts'
+import { root } from '../acceptance/build.ts'
+import { linksTo, startRegistration, typeCode, type Registration } from '../acceptance/registration.ts'
+import { openBrowser } from '../support/browser.ts'
+import { channelDatabases } from '../support/channel-databases.ts'
+import { couchUrl, createTestCouch, deleteDb, serverKind } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import type { TestDb } from './stage.ts'
+
+declare global {
+  var client: Client<TestDb>
+  function startClient(options?: Partial<ClientOptions<TestDb>>): Promise<void>
+}
+
+const HARNESS = `
+  import PouchDB from 'pouchdb'
+  import { createClient } from 'couchdb-sidecar-client'
+  const at = (path) => new URL(path, location.href).href
+  globalThis.startClient = async (options) => {
+    globalThis.client = await createClient({ PouchDB, name: 'app', inbox: at('/inbox'), couchdb: at('/couchdb'), ...options })
+  }
+  globalThis.PouchDB = PouchDB
+`
+const BLANK =
+  '<!doctype html><html lang="en"><title>An app</title><script type="module" src="/harness.js"></script></html>'
+
+export interface BrowserStage {
+  readonly registration: Registration
+  readonly site: Site
+  readonly browser: Browser
+}
+
+/** Belongs to the running test; ask `needs('browser')` first. */
+export async function startBrowserStage(): Promise<BrowserStage> {
+  const registration = await startRegistration({
+    SIDECAR_INBOX_RATE: '10000',
+    // pouchdb-server needs to be told how a device's password is hashed by whoever is not the embedded sidecar.
+  })
+  const { control } = registration
+  onTestFinished(async () => {
+    const couch = createTestCouch()
+    for (const name of await channelDatabases(couch, control.name)) await deleteDb(name)
+  })
+  const example = (name: string) => readFile(join(root, 'client', 'example', name), 'utf8')
+  const [harness, app] = await withEsbuild(() => Promise.all([bundle(HARNESS), bundle("import './app.ts'")]))
+  const site = await serveSite({
+    files: {
+      '/': { type: 'text/html; charset=utf-8', body: BLANK },
+      '/harness.js': { type: 'text/javascript', body: harness },
+      '/example/': { type: 'text/html; charset=utf-8', body: await example('index.html') },
+      '/example/style.css': { type: 'text/css', body: await example('style.css') },
+      '/example/app.js': { type: 'text/javascript', body: app },
+    },
+    proxies: {
+      '/inbox': `${registration.sidecar.url}/inbox`,
+      '/example/inbox': `${registration.sidecar.url}/inbox`,
+      '/couchdb': new URL(couchUrl()).origin,
+      '/example/couchdb': new URL(couchUrl()).origin,
+    },
+    port: 0,
+  })
+  onTestFinished(() => site.close())
+  return { registration, site, browser: await openBrowser() }
+}
+
+export interface BrowserDevice {
+  readonly context: BrowserContext
+  readonly page: Page
+  /** What the page complained of. */
+  readonly complaints: string[]
+}
+
+const HASHING = { prf: 'sha', iterations: 1000 } as const
+
+/** Opens the app, in a browser of its own or in one that is there. */
+export async function openApp(
+  { site, browser }: BrowserStage,
+  { context, ...options }: Partial<ClientOptions<TestDb>> & { readonly context?: BrowserContext } = {},
+): Promise<BrowserDevice> {
+  const own = context ?? (await browser.newContext())
+  const page = await own.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(error.message))
+  await page.goto(site.url)
+  await begin(page, options)
+  return { context: own, page, complaints }
+}
+
+/** After a reload, too. */
+export async function begin(page: Page, options: Partial<ClientOptions<TestDb>> = {}): Promise<void> {
+  await page.waitForFunction(() => 'startClient' in globalThis)
+  const hashing = serverKind() === 'embedded' ? { hashing: HASHING } : {}
+  await page.evaluate((all) => startClient(all), { roundMs: 1000, ...hashing, ...options })
+}
+
+export const statusOf = ({ page }: BrowserDevice): Promise<Status> => page.evaluate(() => client.status)
+
+export const untilStatus = (device: BrowserDevice, isTrue: (status: Status) => boolean): Promise<Status> =>
+  eventually(
+    async () => {
+      const status = await statusOf(device)
+      if (!isTrue(status)) throw new Error(`not yet: ${JSON.stringify(status)}`)
+      return status
+    },
+    { within: 40_000 },
+  )
+
+export async function registerApp(
+  stage: BrowserStage,
+  device: BrowserDevice,
+  owner: string,
+  name: string,
+): Promise<void> {
+  await device.page.evaluate((registering) => client.register(registering), { owner, name })
+  await followMail(stage, owner, async () => (await statusOf(device)).registration.deviceCode!)
+  await untilStatus(device, ({ control }) => control.state === 'live')
+}
+
+/** What the owner does: opens the link of the newest mail that was not used yet, and types what the device shows. */
+export async function followMail({ registration }: BrowserStage, owner: string, code: () => Promise<string>) {
+  const link = await eventually(() => {
+    const unused = linksTo(registration, owner).filter((one) => !used.has(one))
+    if (unused.length === 0) throw new Error('no mail yet')
+    return unused.at(-1)!
+  })
+  used.add(link)
+  const { status } = await typeCode(link, await code())
+  if (status !== 200) throw new Error(`the page behind the link answers ${status}`)
+}
+
+const used = new Set<string>()
+
+export const write = ({ page }: BrowserDevice, channel: string, _id: string) =>
+  page.evaluate(([id, _id]) => client.open(id!).put({ _id, text: _id }), [channel, _id])
+
+/** Ids of the notes of a channel, as they are on the device. */
+export const notesOn = async ({ page }: BrowserDevice, channel: string): Promise<string[]> => {
+  const ids = await page.evaluate(async (id) => (await client.open(id).allDocs()).rows.map((row) => row.id), channel)
+  return ids.filter((id) => !id.startsWith('_') && id !== 'description')
+}

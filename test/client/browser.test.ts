@@ -1,0 +1,155 @@
+/** Browsers as devices, a sidecar as people run it, mails by SMTP: all that the parts promise together. */
+import { expect, test } from 'vitest'
+import { needs, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  begin,
+  notesOn,
+  openApp,
+  registerApp,
+  startBrowserStage,
+  statusOf,
+  untilStatus,
+  write,
+  type BrowserDevice,
+  type BrowserStage,
+} from './browser-stage.ts'
+
+const addressOf = (name: string) => `${uniqueName(name)}@example.com`
+
+async function startDevice(stage: BrowserStage, owner: string, name: string): Promise<BrowserDevice> {
+  const device = await openApp(stage)
+  await registerApp(stage, device, owner, name)
+  return device
+}
+
+const untilNotes = (device: BrowserDevice, channel: string, ids: readonly string[]) =>
+  eventually(async () => expect((await notesOn(device, channel)).sort()).toEqual([...ids].sort()), { within: 40_000 })
+
+const channelIn = async (device: BrowserDevice, name: string) => {
+  const status = await untilStatus(device, ({ channels }) => channels.some((one) => one.name === name))
+  return status.channels.find((one) => one.name === name)!
+}
+
+test('two browsers are two devices: each has what was written on the other, also after both were offline', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const ann = addressOf('ann')
+  const phone = await startDevice(stage, ann, 'phone')
+  const tablet = await startDevice(stage, ann, 'tablet')
+  const id = await phone.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await write(phone, id, 'first')
+  await channelIn(tablet, 'photos')
+  await untilNotes(tablet, id, ['first'])
+
+  for (const { context } of [phone, tablet]) await context.setOffline(true)
+  await write(phone, id, 'from the phone')
+  await write(tablet, id, 'from the tablet')
+  await untilStatus(phone, ({ online }) => !online)
+  await untilNotes(phone, id, ['first', 'from the phone'])
+  await untilNotes(tablet, id, ['first', 'from the tablet'])
+  for (const { context } of [phone, tablet]) await context.setOffline(false)
+  for (const device of [phone, tablet]) await untilNotes(device, id, ['first', 'from the phone', 'from the tablet'])
+  for (const { complaints } of [phone, tablet]) expect(complaints).toEqual([])
+})
+
+test('a member is asked, reads and writes, and is removed: from then on he gets nothing', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const [ann, bob] = [addressOf('ann'), addressOf('bob')]
+  const [phone, his] = [await startDevice(stage, ann, 'phone'), await startDevice(stage, bob, 'his')]
+  const id = await phone.page.evaluate((bob) => client.createChannel({ name: 'photos', members: [bob] }), bob)
+  await write(phone, id, 'first')
+  const theirs = (await channelIn(his, 'photos')).id
+  await his.page.evaluate((theirs) => client.accept(theirs), theirs)
+  await untilNotes(his, theirs, ['first'])
+  await write(his, theirs, 'his')
+  await untilNotes(phone, id, ['first', 'his'])
+
+  await untilStatus(phone, ({ channels }) => channels[0]!.state === 'ready')
+  await phone.page.evaluate((id) => client.setMembers(id, []), id)
+  await untilStatus(his, ({ channels }) => channels[0]!.place === 'removed')
+  await write(phone, id, 'second')
+  await untilStatus(phone, ({ channels }) => channels[0]!.sync.written >= 2)
+  await write(his, theirs, 'too late')
+  const refusals = await his.page.evaluate(async (theirs) => {
+    const { registration } = client.status
+    return [registration.state, client.status.channels.find(({ id }) => id === theirs)!.sync.state]
+  }, theirs)
+  expect(refusals).toEqual(['active', 'off'])
+  await untilNotes(his, theirs, ['first', 'his', 'too late'])
+  await untilNotes(phone, id, ['first', 'his', 'second'])
+})
+
+test('a page that is reloaded at any moment goes on where it was', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const ann = addressOf('ann')
+  const phone = await openApp(stage)
+  const { page, context } = phone
+  const reload = async () => {
+    await page.reload()
+    await begin(page)
+  }
+  await context.setOffline(true)
+  await page.evaluate((owner) => client.register({ owner, name: 'phone' }), ann)
+  const id = await page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await write(phone, id, 'offline')
+  const code = (await statusOf(phone)).registration.deviceCode
+  await context.setOffline(false)
+  await reload()
+  expect((await statusOf(phone)).registration.deviceCode).toBe(code)
+  await reload()
+  await registerApp(stage, phone, ann, 'phone')
+  await reload()
+  await reload()
+  const tablet = await startDevice(stage, ann, 'tablet')
+  await channelIn(tablet, 'photos')
+  await untilNotes(tablet, id, ['offline'])
+  await write(phone, id, 'online')
+  await reload()
+  await untilNotes(tablet, id, ['offline', 'online'])
+  expect(stage.registration.smtp.accepted.filter(({ envelope }) => envelope.to.includes(ann))).toHaveLength(2)
+})
+
+test('two tabs are one device, of which one tab syncs; when that is closed, the other does', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const ann = addressOf('ann')
+  const first = await startDevice(stage, ann, 'phone')
+  const second = await openApp(stage, { context: first.context })
+  const id = await second.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await write(second, id, 'from the second tab')
+  await untilStatus(second, ({ channels }) => channels[0]?.sync.state === 'live')
+  await untilNotes(first, id, ['from the second tab'])
+  expect((await statusOf(second)).registration).toEqual((await statusOf(first)).registration)
+  const tablet = await startDevice(stage, ann, 'tablet')
+  await channelIn(tablet, 'photos')
+  await untilNotes(tablet, id, ['from the second tab'])
+  await first.page.close()
+  await write(second, id, 'after the first was closed')
+  await untilNotes(tablet, id, ['after the first was closed', 'from the second tab'])
+})
+
+test('twelve channels are in sync over the six connections of a browser', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const ann = addressOf('ann')
+  const phone = await startDevice(stage, ann, 'phone')
+  const ids = await phone.page.evaluate(async () => {
+    const made = []
+    for (let number = 1; number <= 12; number++) {
+      const id = await client.createChannel({ name: `channel ${number}` })
+      await client.open(id).put({ _id: 'from the phone' })
+      made.push(id)
+    }
+    return made
+  })
+  const tablet = await startDevice(stage, ann, 'tablet')
+  await untilStatus(tablet, ({ channels }) => channels.length === 12 && channels.every(({ local }) => local))
+  for (const id of ids) await untilNotes(tablet, id, ['from the phone'])
+  for (const id of ids) await write(tablet, id, 'from the tablet')
+  for (const id of ids) await untilNotes(phone, id, ['from the phone', 'from the tablet'])
+  const states = (await statusOf(phone)).channels.map(({ sync }) => sync.state)
+  expect(states.filter((state) => state === 'live').length).toBeLessThanOrEqual(3)
+})
