@@ -44,7 +44,7 @@ const downOnly = layers.flatMap((layer, depth) => {
 })
 
 export default tseslint.config(
-  { ignores: ['dist/**', 'node_modules/**', '*.js'] },
+  { ignores: ['**/dist/**', 'node_modules/**', '*.js'] },
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },
@@ -60,5 +60,5 @@ export default tseslint.config(
     },
   },
   ...downOnly,
-  { files: ['sidecar/couch/**', 'test/**', 'bench/**'], rules: { 'no-restricted-globals': 'off' } },
+  { files: ['sidecar/couch/**', 'client/**', 'test/**', 'bench/**'], rules: { 'no-restricted-globals': 'off' } },
 )

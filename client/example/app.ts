@@ -17,8 +17,9 @@ client.on('refused', ({ id, reason }) => notify(`The server does not take ${id}:
 
 const registration = registrationView(client)
 const side = sideView(client)
-const columns = h('div', { class: 'columns' }, side.element)
-document.querySelector('#app')!.append(registration.first, registration.card, columns)
+const empty = h('p', { class: 'empty' }, 'Choose a notebook, or make one.')
+const columns = h('div', { class: 'columns' }, side.element, empty)
+document.querySelector('#app')!.append(registration.card, registration.first, columns)
 
 let opened: { readonly id: string; readonly pane: ReturnType<typeof paneView> } | undefined
 
@@ -29,6 +30,7 @@ function open(id: string | undefined): void {
   opened?.pane.element.remove()
   opened = id === undefined ? undefined : { id, pane: paneView(client, id) }
   if (opened) columns.append(opened.pane.element)
+  empty.hidden = opened !== undefined
   columns.classList.toggle('opened', opened !== undefined)
 }
 

@@ -41,7 +41,7 @@ export function form(
   const made = h('form', {}, ...fields, h('div', { class: 'row' }, h('button', { class: 'main' }, submit)))
   made.addEventListener('submit', (event) => {
     event.preventDefault()
-    const values = Object.fromEntries([...new FormData(made)].map(([key, value]) => [key, String(value).trim()]))
+    const values = Object.fromEntries([...new FormData(made)].map(([key, value]) => [key, (value as string).trim()]))
     told(async () => {
       await work(values)
       made.reset()

@@ -3,6 +3,8 @@ import { button, field, fill, form, h } from './dom.ts'
 import { followNotes, type NotesDb } from './notes.ts'
 import { wordsOf } from './words.ts'
 
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+
 /** One channel: its notes, how its sync goes, and what its user may do with it. */
 export function paneView(client: Client<NotesDb>, id: string) {
   const title = h('h1', {})
@@ -14,6 +16,7 @@ export function paneView(client: Client<NotesDb>, id: string) {
     const at = new Date().toISOString()
     await client.open(id).put({ _id: `note:${at}:${crypto.randomUUID()}`, text, at })
   })
+  add.className = 'inline'
   const members = h('input', { name: 'members', 'aria-label': 'Members', inputmode: 'email' })
   const share = h('form', {}, h('div', { class: 'row' }, members, h('button', {}, 'Save members')))
   share.addEventListener('submit', (event) => {
@@ -25,7 +28,7 @@ export function paneView(client: Client<NotesDb>, id: string) {
     'section',
     { class: 'card pane' },
     h('a', { href: '#', class: 'back' }, '← All notebooks'),
-    h('div', { class: 'row' }, title, words),
+    h('div', { class: 'title' }, title, words),
     about,
     actions,
     add,
@@ -41,7 +44,7 @@ export function paneView(client: Client<NotesDb>, id: string) {
       list,
       notes,
       ({ _id }) => _id,
-      ({ text, at }) => [document.createTextNode(text), h('small', {}, new Date(at).toLocaleString())],
+      ({ text, at }) => [document.createTextNode(text), h('small', {}, dates.format(new Date(at)))],
     )
 
   return {
@@ -70,9 +73,9 @@ export function paneView(client: Client<NotesDb>, id: string) {
   }
 }
 
-function aboutOf({ isOwner, owner, members, sync, error, from }: ChannelStatus): string {
+function aboutOf({ isOwner, owner, members, sync, error, place, from = owner }: ChannelStatus): string {
   if (error) return error.reason ?? error.code
-  if (from !== undefined) return `${from} shares this with you.`
+  if (place === 'invited') return `${from} shares this with you.`
   const whose = isOwner ? '' : `Of ${owner}. `
   const shared = members.length > 0 ? `Shared with ${members.join(', ')}. ` : 'Only yours. '
   return `${whose}${shared}${sync.read} received, ${sync.written} sent.`
@@ -85,7 +88,7 @@ function actionsOf(client: Client<NotesDb>, { id, place, state, isOwner, onlyHer
     case 'synced':
       return [
         button('Pause', () => client.pause(id)),
-        button('Pause on this device', () => client.pause(id, { onlyHere: true })),
+        button('Pause here', () => client.pause(id, { onlyHere: true })),
         ...(isOwner && state === 'ready' ? [button('Close', () => closing(client, id, name))] : []),
         ...(isOwner ? [] : [button('Leave', () => client.end(id))]),
       ]

@@ -36,7 +36,8 @@ export function registrationView(client: Client) {
     ),
     wrong,
   )
-  const card = h('section', { class: 'card' }, h('h2', {}, 'Confirm this device'), text, code, again, typed)
+  const title = h('h2', {})
+  const card = h('section', { class: 'card' }, title, text, code, again, typed)
 
   return {
     first,
@@ -45,6 +46,7 @@ export function registrationView(client: Client) {
       const { state, deviceCode = '', confirmation } = registration
       first.hidden = state !== 'none' && state !== 'revoked'
       card.hidden = state === 'none' || state === 'active'
+      title.textContent = state === 'revoked' ? 'This device is locked out' : 'Confirm this device'
       text.textContent = wordsOfRegistration(registration)
       code.textContent = deviceCode
       const hasCode = ['unsent', 'new', 'confirming'].includes(state)

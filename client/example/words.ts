@@ -61,7 +61,7 @@ export function wordsOfRegistration({ state, owner, error }: RegistrationStatus)
     case 'error':
       return `That did not work (${error?.code}). Ask for another mail, or begin anew.`
     case 'revoked':
-      return 'This device was locked out by another of yours. What is here stays here; register anew to go on.'
+      return 'Another of your devices did that. What is here stays here; register anew to go on.'
     case 'none':
     case 'active':
       return ''

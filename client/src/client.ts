@@ -1,3 +1,4 @@
+import type { Client, ClientOptions } from './api.ts'
 import { localOf, withLocals } from './channels/locals.ts'
 import { placeOf } from './channels/wanted.ts'
 import {
@@ -6,78 +7,22 @@ import {
   closeChannel,
   createChannel,
   type ChannelChange,
-  type Close,
-  type NewChannel,
 } from './control/channel-wishes.ts'
 import { subscriptionIdOf } from './control/documents.ts'
-import { accept, decline, end, revokeDevice, setPaused, type Where } from './control/subscription-wishes.ts'
+import { accept, decline, end, revokeDevice, setPaused } from './control/subscription-wishes.ts'
 import { createView } from './control/view.ts'
 import { createEmitter } from './emitter.ts'
 import { CONTROL, createEngine, NO_SYNCS, type Engine } from './engine.ts'
 import { ClientError } from './errors.ts'
-import type { Db, Pouch, PouchOf } from './pouch.ts'
-import { randomHex, type Hashing } from './registration/credentials.ts'
+import type { Db, Pouch } from './pouch.ts'
+import { randomHex } from './registration/credentials.ts'
 import { createInbox } from './registration/inbox.ts'
-import { beginRegistration, codeIn, type Registering } from './registration/registration.ts'
+import { beginRegistration, codeIn } from './registration/registration.ts'
 import { snapshotOf } from './snapshot.ts'
 import type { Events, Status } from './status.ts'
 import { createStore } from './store.ts'
 import { openTabs, type Message } from './tabs/tabs.ts'
 import { onWake } from './wake.ts'
-
-export interface ClientOptions<D = object> {
-  /** The constructor, with the plugins and defaults of the app. */
-  readonly PouchDB: PouchOf<D>
-  /** Address of the sidecar's inbox. */
-  readonly inbox: string
-  /** Begins the names of all local databases. */
-  readonly name: string
-  /** Address of CouchDB as this device reaches it, where that is not what the sidecar says: behind a proxy. */
-  readonly couchdb?: string
-  /** So many channels are followed live, the others in rounds. Default 3. */
-  readonly live?: number
-  /** How long a channel rests between two rounds, milliseconds. Default 30 s. */
-  readonly roundMs?: number
-  /** How the server hashes passwords, where the inbox does not tell. */
-  readonly hashing?: Hashing
-}
-
-/** Every method that writes resolves when it is written here; the server is told when there is a network. */
-export interface Client<D = object> {
-  /** The last snapshot. */
-  readonly status: Status
-  /** Returns the end of it. */
-  on<Name extends keyof Events>(name: Name, listener: (event: Events[Name]) => void): () => void
-  /** Throws `ClientError`: `bad_argument`, `insecure_context`, `registered`. Once registered it changes nothing. */
-  register(registering: Registering): Promise<void>
-  /** Has another mail sent. */
-  askAgain(): Promise<void>
-  /** The code in the link of the mail, or the link, typed in here. */
-  confirm(code: string): Promise<void>
-  /** Resolves with its id. */
-  createChannel(channel: NewChannel): Promise<string>
-  /** By its owner. */
-  changeChannel(id: string, change: ChannelChange): Promise<void>
-  setMembers(id: string, members: readonly string[]): Promise<void>
-  /** `archive` keeps the database on the server, for its admins; `delete` does not. What is here stays. */
-  closeChannel(id: string, close: Close): Promise<void>
-  /** The local database of a channel, from the first second. Throws `ClientError` where nothing of it is here. */
-  open(id: string): D
-  accept(id: string): Promise<void>
-  decline(id: string): Promise<void>
-  pause(id: string, where?: Where): Promise<void>
-  resume(id: string, where?: Where): Promise<void>
-  /** On all devices. `accept` begins again. */
-  end(id: string): Promise<void>
-  /** Destroys what is here of a channel that is not synced. */
-  forget(id: string): Promise<void>
-  /** By the name of its user. */
-  revokeDevice(user: string): Promise<void>
-  /** Ends all syncs and closes the databases. */
-  stop(): Promise<void>
-  /** Stops, and destroys all that is here, the registration too. Revoke the device before. */
-  destroy(): Promise<void>
-}
 
 /** So long changes are gathered into one snapshot. */
 const GATHER_MS = 50

@@ -1,4 +1,5 @@
-export { createClient, type Client, type ClientOptions } from './client.ts'
+export type { Client, ClientOptions } from './api.ts'
+export { createClient } from './client.ts'
 export type { ChannelChange, Close, NewChannel } from './control/channel-wishes.ts'
 export type { Where } from './control/subscription-wishes.ts'
 export { ClientError, type ClientErrorCode } from './errors.ts'

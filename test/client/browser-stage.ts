@@ -11,7 +11,7 @@ import { serveSite, type Site } from '../../client/example/site.ts'
 import type { Client, ClientOptions, Status } from '../../client/src/index.ts'
 import { withEsbuild } from '../../sidecar/core/esbuild.ts'
 import { root } from '../acceptance/build.ts'
-import { linksTo, startRegistration, typeCode, type Registration } from '../acceptance/registration.ts'
+import { linkIn, startRegistration, typeCode, type Registration } from '../acceptance/registration.ts'
 import { openBrowser } from '../support/browser.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
 import { couchUrl, createTestCouch, deleteDb, serverKind } from '../support/couchdb.ts'
@@ -20,6 +20,7 @@ import type { TestDb } from './stage.ts'
 
 declare global {
   var client: Client<TestDb>
+  var PouchDB: new (name: string) => TestDb
   function startClient(options?: Partial<ClientOptions<TestDb>>): Promise<void>
 }
 
@@ -43,10 +44,7 @@ export interface BrowserStage {
 
 /** Belongs to the running test; ask `needs('browser')` first. */
 export async function startBrowserStage(): Promise<BrowserStage> {
-  const registration = await startRegistration({
-    SIDECAR_INBOX_RATE: '10000',
-    // pouchdb-server needs to be told how a device's password is hashed by whoever is not the embedded sidecar.
-  })
+  const registration = await startRegistration({ SIDECAR_INBOX_RATE: '10000' })
   const { control } = registration
   onTestFinished(async () => {
     const couch = createTestCouch()
@@ -81,6 +79,7 @@ export interface BrowserDevice {
   readonly complaints: string[]
 }
 
+/** Of pouchdb-server, which a sidecar that did not start it takes for CouchDB. */
 const HASHING = { prf: 'sha', iterations: 1000 } as const
 
 /** Opens the app, in a browser of its own or in one that is there. */
@@ -96,6 +95,20 @@ export async function openApp(
   await begin(page, options)
   return { context: own, page, complaints }
 }
+
+/** What a device keeps to itself. */
+export interface Kept {
+  readonly id: string
+  readonly user: string
+  readonly password: string
+  readonly database: string
+}
+
+export const keptBy = ({ page }: BrowserDevice): Promise<Kept> =>
+  page.evaluate(async () => {
+    const kept = await new PouchDB('app-control').get('_local/couchdb-sidecar-client')
+    return kept.registration as Kept
+  })
 
 /** After a reload, too. */
 export async function begin(page: Page, options: Partial<ClientOptions<TestDb>> = {}): Promise<void> {
@@ -130,7 +143,7 @@ export async function registerApp(
 /** What the owner does: opens the link of the newest mail that was not used yet, and types what the device shows. */
 export async function followMail({ registration }: BrowserStage, owner: string, code: () => Promise<string>) {
   const link = await eventually(() => {
-    const unused = linksTo(registration, owner).filter((one) => !used.has(one))
+    const unused = linksIn(registration, owner).filter((one) => !used.has(one))
     if (unused.length === 0) throw new Error('no mail yet')
     return unused.at(-1)!
   })
@@ -140,6 +153,12 @@ export async function followMail({ registration }: BrowserStage, owner: string, 
 }
 
 const used = new Set<string>()
+
+/** There are invitations among the mails, too. */
+const linksIn = ({ smtp, sidecar }: Registration, owner: string): string[] =>
+  smtp.accepted
+    .filter(({ envelope, text }) => envelope.to.includes(owner) && text?.includes('/confirm/'))
+    .map(({ text }) => linkIn(text, sidecar.url))
 
 export const write = ({ page }: BrowserDevice, channel: string, _id: string) =>
   page.evaluate(([id, _id]) => client.open(id!).put({ _id, text: _id }), [channel, _id])

@@ -6,10 +6,10 @@ import { channelOf, newAddress, registerDevice, startDevice, startStage, untilSt
 /** Nobody listens there. */
 const NOWHERE = 'http://127.0.0.1:9/inbox'
 
-const untilMailed = ({ linksTo }: Stage, address: string, count = 1) =>
+const untilMailed = (stage: Stage, address: string, count = 1) =>
   eventually(() => {
-    expect(linksTo(address)).toHaveLength(count)
-    return linksTo(address)
+    expect(stage.linksTo(address)).toHaveLength(count)
+    return stage.linksTo(address)
   })
 
 test('a device registers, and knows its user, and its database is synced', async () => {

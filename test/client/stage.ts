@@ -71,7 +71,7 @@ export async function startStage(options: WorkerOptions = {}): Promise<Stage> {
     linksTo: (address) =>
       worker.mails
         .filter(({ to, text }) => to === address && text?.includes('/confirm/'))
-        .map(({ text }) => sidecar.url + new URL(/http\S+\/confirm\/\S+/.exec(text!)![0]).pathname),
+        .map(({ text }) => sidecar.url + new URL(/http\S+\/confirm\/\S+/.exec(text)![0]).pathname),
   }
 }
 

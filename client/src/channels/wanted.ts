@@ -25,6 +25,7 @@ export function placeOf(
       return exceptionOf(subscription, user) === 'active' ? 'synced' : 'paused'
     case 'ended':
       return 'ended'
+    case undefined:
     default:
       return 'unready'
   }

@@ -52,7 +52,7 @@ export const isAddress = (text: unknown): text is string => typeof text === 'str
  */
 export function beginRegistration(there: Registration | undefined, { owner, name }: Registering): Registration {
   needsCrypto()
-  if (!isAddress(owner)) throw new ClientError('bad_argument', `owner: expected an email address, got ${owner}`)
+  if (!isAddress(owner)) throw new ClientError('bad_argument', `owner: expected an email address, got ${String(owner)}`)
   if (name !== undefined && (name.length === 0 || name.length > 100))
     throw new ClientError('bad_argument', `name: expected 1 to 100 characters, got ${name.length}`)
   const isSame = there !== undefined && sameAddress(there.owner, owner)
