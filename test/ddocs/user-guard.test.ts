@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { userMachines } from '../../ddocs/machines.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
-import { createTestCouch, needs } from '../support/couchdb.ts'
+import { createTestCouch } from '../support/couchdb.ts'
 import { guardedDb, tryBulk, tryPut } from './guarded-db.ts'
 import { createUser } from './users.ts'
 
@@ -82,7 +82,6 @@ test('a device makes channels and subscriptions, and nothing of the sidecar’s'
 })
 
 test('what a device did in several steps while it was offline arrives as one', async () => {
-  needs('guarded branches')
   const { db, couch, put } = await prepare()
   async function later(id: string, change: object): Promise<Doc> {
     const { _rev, ...fields } = await put(id, 0)

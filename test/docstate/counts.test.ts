@@ -98,7 +98,6 @@ test('a document that a dead worker left is counted as inherited, and parked', a
 })
 
 test('a conflict is counted when it is resolved', async () => {
-  needs('guarded branches')
   const db = await freshDb('counts')
   const { engine } = await startRig(db, invoice)
   const first = await db.put({ ...paid, _id: 'o' })

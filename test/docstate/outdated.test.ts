@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
 import { replicate } from './conflicts/branches.ts'
@@ -40,7 +40,6 @@ async function setUp() {
 }
 
 test('a document whose turn comes when it is known to be in conflict is not begun with', async () => {
-  needs('guarded branches')
   const { db, go, began } = await setUp()
   const first = await db.put({ ...paid, _id: 'o' })
   await db.put({ ...paid, _id: 'o', _rev: first, name: 'Ann' })

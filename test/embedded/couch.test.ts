@@ -49,6 +49,22 @@ test('strangers neither make nor delete databases, and the server outlives their
   expect(await couch.db('kept').info()).toMatchObject({ db_name: 'kept', doc_count: 0 })
 })
 
+test('what is replicated over a document that a guard has seen arrives, and a branch beside it does', async () => {
+  const { couch } = await startCouch()
+  const db = couch.db('guarded')
+  await db.create()
+  await db.put({ _id: '_design/guard', validate_doc_update: 'function () {}' })
+  const rev = await db.put({ _id: 'a' })
+  const replicate = (name: string, fields: object) => {
+    const doc = { _id: 'a', _rev: `2-${name}`, _revisions: { start: 2, ids: [name, rev.slice(2)] }, ...fields }
+    return couch.request({ method: 'POST', db: 'guarded', path: '_bulk_docs', body: { new_edits: false, docs: [doc] } })
+  }
+  await replicate('bb', { edited: 'elsewhere' })
+  expect(await db.get('a')).toMatchObject({ _rev: '2-bb', edited: 'elsewhere' })
+  await replicate('aa', { edited: 'at the same time' })
+  expect(await db.leaves('a')).toHaveLength(2)
+})
+
 test('rows of a feed arrive at once, also at clients that take compression', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('fed').create()

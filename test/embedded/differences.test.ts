@@ -92,16 +92,6 @@ test('feed parameters: timeout and limit mean nothing to a continuous feed', asy
   expect(text).not.toContain('last_seq')
 })
 
-test('guarded branches: a branch that does not win is dropped', async () => {
-  await guard('function () {}')
-  const rev = await db.put({ _id: 'a' })
-  await db.put({ _id: 'a', _rev: rev, edited: true })
-  const branch = { _id: 'a', _rev: '2-0', _revisions: { start: 2, ids: ['0', rev.slice(2)] } }
-  const body = { new_edits: false, docs: [branch] }
-  await couch.request({ method: 'POST', db: db.name, path: '_bulk_docs', body })
-  expect(await db.leaves('a')).toHaveLength(1)
-})
-
 test('guarded find: strangers may search a database that they may not read', async () => {
   await db.put({ _id: 'a', said: 'secret' })
   await secure()

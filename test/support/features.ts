@@ -17,7 +17,6 @@ const lackingInEmbedded = {
   'database identity': 'instance_start_time is of the database; in pouchdb-server it is of the server',
   'feed ends with its database': 'a feed breaks when its database is deleted; in pouchdb-server it goes on, empty',
   'feed parameters': 'a continuous feed minds timeout, limit and a malformed since; in pouchdb-server it does not',
-  'guarded branches': 'replication brings a branch beside a document with validate_doc_update; pouchdb-server drops it',
   'guarded find': '_find and _bulk_get mind _security; in pouchdb-server they are open to everybody',
   'guarded revisions': 'validate_doc_update sees the _revisions of a replicated document; not in pouchdb-server',
   'index lag': '_design/x/_info tells how far an index is behind; pouchdb-server has no such thing',

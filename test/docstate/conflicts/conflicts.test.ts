@@ -1,7 +1,7 @@
 /** What replication brings: revisions that were written elsewhere while the sidecar moved the state. */
 import { expect, test } from 'vitest'
 import type { Doc, StoredDoc } from '../../../sidecar/couch/documents.ts'
-import { freshDb, needs } from '../../support/couchdb.ts'
+import { freshDb } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectSettled, invoice, paid, read, replicate } from './branches.ts'
 import { createLatch, startRig } from '../rig.ts'
@@ -72,7 +72,6 @@ test('where neither branch made a transition the edits of both are kept, and the
 })
 
 test('of two transitions the one counts that the machine puts later', async () => {
-  needs('guarded branches')
   const db = await freshDb('conflicts')
   const machines = {
     order: {
