@@ -1,5 +1,5 @@
 import type { Client, ClientOptions } from './api.ts'
-import { localOf, withLocals } from './channels/locals.ts'
+import { asNow, localOf, withLocals } from './channels/locals.ts'
 import { placeOf } from './channels/wanted.ts'
 import {
   changeChannel,
@@ -199,7 +199,6 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
     async createChannel(channel) {
       const id = await createChannel(db, registration().owner, channel)
       await wrote(id)
-      await wrote(subscriptionIdOf(id))
       return id
     },
     changeChannel: withChange,
@@ -224,7 +223,7 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
 
     async forget(id) {
       const channel = view.channel(id)
-      const place = channel && placeOf(channel, view.subscription(id), store.kept.registration?.user)
+      const place = channel && placeOf(asNow(store.kept, channel), view.subscription(id), store.kept.registration?.user)
       if (place === 'synced' || place === 'unready')
         throw new ClientError('in_use', `expected a channel that is not synced here, got one that is ${place}`)
       const locals = store.kept.locals.filter((one) => one.channel === id)

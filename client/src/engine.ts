@@ -2,7 +2,7 @@
  * What one tab does for all: registers, syncs the user's control database, and the channels that are to be here. It
  * decides nothing by itself: `settle` starts and stops what follows from what is kept and from the documents.
  */
-import { localOf } from './channels/locals.ts'
+import { asNow, localOf } from './channels/locals.ts'
 import { placeOf } from './channels/wanted.ts'
 import type { View } from './control/view.ts'
 import type { Db, Pouch } from './pouch.ts'
@@ -91,8 +91,8 @@ export function createEngine(options: EngineOptions): Engine {
 
   function wantedChannels(targetOf: (database: string) => Target, user: string): Wanted[] {
     return view.channels.flatMap((channel) => {
-      const { _id: id, database } = channel
-      if (placeOf(channel, view.subscription(id), user) !== 'synced') return []
+      const { _id: id, database } = asNow(store.kept, channel)
+      if (placeOf({ state: channel.state, database }, view.subscription(id), user) !== 'synced') return []
       const local = localOf(store.kept, channel)
       // Not before it is kept that the two belong together.
       if (database === undefined || local?.database !== database) return []

@@ -1,5 +1,5 @@
 /** The status that the app gets, from what stands where. Pure. */
-import { localOf } from './channels/locals.ts'
+import { asNow, localOf } from './channels/locals.ts'
 import { exceptionOf, placeOf } from './channels/wanted.ts'
 import { isOwn, type ChannelDoc } from './control/documents.ts'
 import type { View } from './control/view.ts'
@@ -13,9 +13,10 @@ export function snapshotOf(kept: Kept, view: View, syncs: Syncs): Status {
   const devices = view.devices.map(({ _id, name, state }) => {
     return { user: _id, name: name ?? _id, state, isThis: _id === user }
   })
+  const all = [syncs.control, ...Object.values(syncs.channels)]
   return {
     registration: registrationStatus(kept.registration, syncs.failure),
-    online: syncs.failure?.code !== 'offline' && syncs.control.state !== 'offline',
+    online: ![syncs.failure?.code, ...all.map(({ state }) => state)].includes('offline'),
     control: syncs.control,
     channels: view.channels.map((channel) => channelStatus(channel, kept, view, syncs)).sort(byName),
     devices: devices.sort(byName),
@@ -31,7 +32,7 @@ function channelStatus(channel: ChannelDoc, kept: Kept, view: View, syncs: Syncs
     ...{ id, name: String(name), owner: String(owner), isOwner: isOwn(channel), members, state },
     ...(data && { data }),
     ...(state === 'error' && error && { error: { code: error.code, reason: error.reason ?? error.code } }),
-    place: placeOf(channel, subscription, user),
+    place: placeOf(asNow(kept, channel), subscription, user),
     ...(subscription?.from !== undefined && { from: subscription.from }),
     onlyHere: exceptionOf(subscription, user) !== undefined,
     ...(local && { local: local.name }),

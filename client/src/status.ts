@@ -10,7 +10,7 @@ export interface Failure {
 
 export interface Status {
   readonly registration: RegistrationStatus
-  /** Whether the server answered when it was asked last. */
+  /** Whether whatever is asked answers. */
   readonly online: boolean
   /** Of the user's control database. */
   readonly control: SyncStatus

@@ -60,7 +60,8 @@ test('a member is asked, reads and writes, and is removed: from then on he gets 
   const [phone, his] = [await startDevice(stage, ann, 'phone'), await startDevice(stage, bob, 'his')]
   const id = await phone.page.evaluate((bob) => client.createChannel({ name: 'photos', members: [bob] }), bob)
   await write(phone, id, 'first')
-  const theirs = (await channelIn(his, 'photos')).id
+  const asked = await untilStatus(his, ({ channels }) => channels[0]?.place === 'invited')
+  const theirs = asked.channels[0]!.id
   await his.page.evaluate((theirs) => client.accept(theirs), theirs)
   await untilNotes(his, theirs, ['first'])
   await write(his, theirs, 'his')

@@ -25,8 +25,11 @@ describe('the local database of a channel', () => {
   test('is another one after it was closed, from the moment on at which it is made again', () => {
     const closed = after(channel('ready', 'a'), channel('closed', 'a'))
     expect(localOf(closed, channel('closed', 'a'))).toMatchObject({ name: 'channel-1', over: true })
-    const again = withLocals(closed, [channel('new')])!
-    expect(localOf(again, channel('new'))).toEqual({ name: 'channel-2', channel: 'photos' })
+    for (const made of [channel('new'), channel('new', 'a')]) {
+      expect(localOf(withLocals(closed, [made])!, made)).toEqual({ name: 'channel-2', channel: 'photos' })
+    }
+    const again = withLocals(closed, [channel('new', 'a')])!
+    expect(withLocals(again, [channel('new', 'a')])).toBeUndefined()
     const ready = withLocals(again, [channel('ready', 'b')])!
     expect(localOf(ready, channel('ready', 'b'))).toMatchObject({ name: 'channel-2', database: 'b' })
   })

@@ -20,6 +20,17 @@ export interface Binding {
 
 type Known = Pick<ChannelDoc, '_id' | 'state' | 'database'>
 
+/**
+ * The channel without the database of a life that is over: one that is made again names it until it has another. Whoever
+ * did not see the end takes it for the one that it was, until there is another.
+ */
+export function asNow<Channel extends Known>({ locals }: Pick<Kept, 'locals'>, channel: Channel): Channel {
+  const isOver = locals.some(({ database, over }) => over && database !== undefined && database === channel.database)
+  if (!isOver || hasEnded(channel.state)) return channel
+  const { database: _former, ...rest } = channel
+  return rest as Channel
+}
+
 /** With a local database for each channel that is to have one; undefined where all have. */
 export function withLocals(kept: Kept, channels: readonly Known[]): Kept | undefined {
   const next = channels.reduce(withLocalOf, kept)
@@ -27,8 +38,9 @@ export function withLocals(kept: Kept, channels: readonly Known[]): Kept | undef
 }
 
 /** The local database of a channel as it is now. None: nothing of it was ever here. */
-export function localOf({ locals }: Pick<Kept, 'locals'>, { _id, state, database }: Known): Binding | undefined {
-  const own = locals.filter(({ channel }) => channel === _id)
+export function localOf(kept: Pick<Kept, 'locals'>, channel: Known): Binding | undefined {
+  const { _id, state, database } = asNow(kept, channel)
+  const own = kept.locals.filter(({ channel }) => channel === _id)
   const bound = database === undefined ? undefined : own.find((one) => one.database === database)
   return bound ?? (database === undefined || hasEnded(state) ? own.at(-1) : undefined)
 }
@@ -36,7 +48,7 @@ export function localOf({ locals }: Pick<Kept, 'locals'>, { _id, state, database
 const hasEnded = (state: string): boolean => state === 'closed' || state === 'removed'
 
 function withLocalOf(kept: Kept, channel: Known): Kept {
-  const { _id, state, database } = channel
+  const { _id, state, database } = asNow(kept, channel)
   const own = kept.locals.filter(({ channel }) => channel === _id)
   if (state === 'closed') return changed(kept, own.at(-1), { over: true })
   if (state === 'removed') return kept

@@ -1,9 +1,9 @@
-import type { ChannelDoc, SubscriptionDoc } from '../control/documents.ts'
+import type { SubscriptionDoc } from '../control/documents.ts'
 import type { Place } from '../status.ts'
 
 /** What a channel is to this device, by the documents alone. Only one that is `synced` is. */
 export function placeOf(
-  channel: Pick<ChannelDoc, 'state' | 'database'>,
+  channel: { readonly state: string; readonly database?: string | undefined },
   subscription: Pick<SubscriptionDoc, 'state' | 'devices'> | undefined,
   user: string | undefined,
 ): Place {

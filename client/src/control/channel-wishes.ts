@@ -5,7 +5,6 @@ import { ClientError } from '../errors.ts'
 import type { Db } from '../pouch.ts'
 import { change } from './change.ts'
 import { isOwn, type ChannelDoc } from './documents.ts'
-import { renew } from './subscription-wishes.ts'
 
 export interface NewChannel {
   /** Among the channels of an owner no two have the same. */
@@ -42,19 +41,19 @@ export async function createChannel(db: Db, owner: string, channel: NewChannel):
       )
     const isOver = before?.state === 'closed' || before?.state === 'error'
     if (before && !isOver) return undefined
-    // One that was closed gets another database; one that failed keeps the one that it may have.
-    const given = before ? givenOf(before, before.state === 'error') : {}
-    return { ...given, type: 'channel', state: 'new', name, owner, members: [...members], ...(data && { data }) }
+    // What the sidecar wrote stays: by the old database it knows that this is another life, by the role whose it is.
+    return {
+      ...givenOf(before ?? {}),
+      ...{ type: 'channel', state: 'new', name, owner, members: [...members], ...(data && { data }) },
+    }
   })
-  await renew(db, id)
   return id
 }
 
-/** The owner's role stays: by it the guard knows the owner. */
-const givenOf = ({ database, syncpoint, owner_role }: Readonly<Record<string, unknown>>, keepsDatabase: boolean) => ({
-  ...(owner_role !== undefined && { owner_role }),
-  ...(keepsDatabase && database !== undefined && { database, syncpoint }),
-})
+const givenOf = (before: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(
+    ['database', 'syncpoint', 'owner_role'].flatMap((key) => (key in before ? [[key, before[key]]] : [])),
+  )
 
 export type ChannelChange = Pick<NewChannel, 'members' | 'data'>
 

@@ -13,12 +13,6 @@ export interface Where {
 export const accept = (db: Db, channelId: string): Promise<void> =>
   write(db, channelId, ['invite', 'ended'], ({ state }) => ({ state: state === 'invite' ? 'active' : 'new' }))
 
-/** Of a channel that is made again: its subscription ended with the life before. */
-export const renew = (db: Db, channelId: string): Promise<void> =>
-  change(db, subscriptionIdOf(channelId), (before) =>
-    before?.type === 'subscription' && before.state === 'ended' ? { ...before, state: 'new' } : undefined,
-  )
-
 export const decline = (db: Db, channelId: string): Promise<void> =>
   write(db, channelId, ['invite'], () => ({ state: 'ended' }))
 
