@@ -26,7 +26,7 @@ export function deviceFaults(doc: Doc): string[] {
   ]
 }
 
-/** A device that asks again may leave out what only the sidecar writes, which writes it anew with the mail. */
+/** What asks again may leave out what only the sidecar writes, which writes it anew with the mail. */
 export const asAskedAgain = (doc: Doc, before: Doc | null): Doc =>
   before && doc.state === 'new' && doc.owner_role === undefined ? { ...doc, owner_role: before.owner_role } : doc
 

@@ -15,7 +15,7 @@ import { workOut, type JobOf } from './jobs.ts'
 import { createSweep } from './sweep.ts'
 import { Visits, type VisitsOptions } from './visits.ts'
 
-export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'partOf' | 'jobOf' | 'onEnd' | 'sweepMs'> {
+export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'jobOf' | 'onEnd' | 'sweepMs'> {
   /** Globs. */
   readonly databases: readonly string[]
   /** Names that are followed. */
@@ -43,13 +43,8 @@ export function createFleet(options: FleetOptions): Fleet {
   let started = false
 
   const visits = new Visits({
-    ...{
-      ...options,
-      compiler: createCompiler(),
-      berths,
-      jobOf,
-      partOf: (name) => sharing.whole(name),
-    },
+    ...options,
+    ...{ compiler: createCompiler(), berths, jobOf },
     onEnd(berth, again) {
       if (berth.isLeft) berths.delete(berth.name)
       else if (again) tell(berth.name)

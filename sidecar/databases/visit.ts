@@ -5,14 +5,12 @@ import { pagesOf } from '../feed/change.ts'
 import { createPlaceStore, type PlaceStore } from '../feed/place-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
-import type { Part } from '../workers/sharing.ts'
 import { changesAt, type Berth } from './berth.ts'
 import { matching, prepare, type PrepareOptions } from './prepare.ts'
 
 export interface VisitOptions
   extends Omit<EngineOptions, 'database' | 'part' | 'table' | 'prepare' | 'visit'>, PrepareOptions {
   readonly random: Random
-  readonly part: Part
   /** Of all visits: for reading. */
   readonly slots: Slots
   /** Whose the places are: of all who have the same handlers. */
@@ -37,7 +35,8 @@ const [LINGER_MS, CROWDED_MS] = [1000, 50]
 
 /**
  * One visit of a database: its changes since the last one, and whatever they or their time ask for, until nothing is left
- * to do. Throws `CouchError` where it could not begin, and the signal's reason.
+ * to do. Whatever it finds it takes, whoever the database should belong to meanwhile: its place says that all before it is
+ * done. Throws `CouchError` where it could not begin, and the signal's reason.
  */
 export async function visit(berth: Berth, options: VisitOptions, bell: Bell, signal: AbortSignal): Promise<Visited> {
   const { couch, name, owner, clock, onEngine, onRead, isCrowded } = options

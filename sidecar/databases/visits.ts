@@ -6,16 +6,14 @@ import { Strikes } from '../couch/strikes.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { Bell } from '../feed/bell.ts'
-import type { Part } from '../workers/sharing.ts'
 import { forgetPlace, type Berth } from './berth.ts'
 import type { WorkedOut } from './jobs.ts'
 import { visit, type VisitOptions } from './visit.ts'
 
-type OfOne = 'name' | 'kind' | 'table' | 'owner' | 'part' | 'slots' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts'
+type OfOne = 'name' | 'kind' | 'table' | 'owner' | 'slots' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts'
 
 export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
   readonly berths: ReadonlyMap<string, Berth>
-  readonly partOf: (database: string) => Part
   readonly jobOf: (database: string) => WorkedOut
   readonly countsOf: (database: string) => Counts
   /** How many databases are read at once. */
@@ -134,7 +132,7 @@ export class Visits {
   }
 
   async #go(berth: Berth, bell: Bell, signal: AbortSignal): Promise<void> {
-    const { engines, partOf, jobOf, countsOf, log, onEnd } = this.#options
+    const { engines, jobOf, countsOf, log, onEnd } = this.#options
     const { name } = berth
     const child = log.child({ db: name })
     const begun = this.#beginOne()
@@ -144,7 +142,7 @@ export class Visits {
     }
     const ofOne = {
       ...jobOf(name),
-      ...{ name, part: partOf(name), counts: countsOf(name), log: child },
+      ...{ name, counts: countsOf(name), log: child },
       ...{ slots: this.#slots, isCrowded: () => this.waiting > 0, onRead },
       onEngine: (engine: Engine) => void engines.set(name, engine),
     }

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { freshDb } from '../support/couchdb.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { root } from './build.ts'
 import { createControl } from './control.ts'
@@ -24,7 +24,7 @@ async function writeModule(source: string, file = 'handlers.ts'): Promise<string
 async function startWith(module: string) {
   const [control, orders] = [await createControl(), await freshDb('orders')]
   const settings = settingsOf(control, { SIDECAR_DATABASES: orders.name, SIDECAR_HANDLERS: module })
-  return { orders, settings, sidecar: await startSidecar(settings) }
+  return { control, orders, settings, sidecar: await startSidecar(settings) }
 }
 
 const stateOf = (database: Awaited<ReturnType<typeof freshDb>>, id: string, state: string) =>
@@ -168,7 +168,8 @@ test('handlers for other machines than the database has are named and do not sta
     export default defineHandlers({${machines}}, (control) => {
       control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }))
     })`)
-  const { orders, settings, sidecar } = await startWith(first)
+  const { control, orders, settings, sidecar } = await startWith(first)
+  for (const { name } of [control, orders]) await eventually(() => createTestCouch().db(name).get('_design/docstate'))
   expect(await sidecar.stop()).toBe(0)
 
   const second = await writeModule(`

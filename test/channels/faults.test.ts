@@ -60,3 +60,27 @@ test('a subscription is of a channel that is there', async () => {
   await inState(couch, database, 'later', 'ready')
   expect((await inState(couch, database, 'subscription:later', 'ended')).state).toBe('ended')
 })
+
+test('a channel keeps its name, whether it is there yet or not', async () => {
+  const controlDb = createControlDb()
+  const { couch, control } = await startWorker(controlDb)
+  const ann = newPerson('ann')
+  const phone = await addDevice(couch, controlDb, ann)
+  const database = await phone.database()
+  const own = phone.couch.db(database)
+  await own.put(channel(ann, 'photos', { data: { color: 'red' } }))
+  const ready = await inState(couch, database, 'photos', 'ready')
+  for (const fields of [{ name: 'pictures' }, { name: 'pictures', database: undefined, syncpoint: undefined }]) {
+    const { _rev } = await own.get('photos')
+    await own.put(JSON.parse(JSON.stringify({ ...ready, ...fields, _rev, state: 'new' })) as Doc)
+    const { error } = await inState(couch, database, 'photos', 'error')
+    expect(error).toMatchObject({
+      code: 'renamed',
+      reason: expect.stringMatching(/^name: expected "photos"/) as string,
+    })
+  }
+  const { _rev } = await own.get('photos')
+  await own.put({ ...channel(ann, 'photos', { data: { color: 'blue' } }), _rev })
+  expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ database: ready.database, name: 'photos' })
+  expect(await control.withPrefix('channel:')).toMatchObject([{ name: 'photos', data: { color: 'blue' } }])
+})

@@ -94,7 +94,7 @@ export async function startWorker(
     await running
   }
   onTestFinished(stop)
-  await eventually(() => couch.db(controlDb).get('_design/docstate'))
+  await eventually(() => createTestCouch().db(controlDb).get('_design/docstate'))
   return { couch, mails, stop, control: couch.db(controlDb) }
 }
 

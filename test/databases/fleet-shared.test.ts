@@ -1,6 +1,6 @@
 /** Several workers that visit the databases of one glob. */
 import { expect, onTestFinished, test } from 'vitest'
-import { createSharing } from '../../sidecar/workers/sharing.ts'
+import { createSharing, everything, type Part } from '../../sidecar/workers/sharing.ts'
 import { startRegistry } from '../workers/registries.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -62,6 +62,27 @@ test('two workers divide the databases; when one leaves the other goes on from i
   expect(two.handled.slice(handledBefore).filter((id) => id === 'first')).toEqual([])
   await allAtRest([two], 12)
 }, 60_000)
+
+test('a document that is read while its database seems to be another worker’s is not left behind', async () => {
+  const prefix = createPrefix()
+  let isOurs = true
+  const part: Part = { ...everything, isOurs: () => isOurs, isOursAnywhere: () => isOurs }
+  const sharing = { of: () => part, whole: () => part, known: Promise.resolve(), onChange: () => undefined }
+  const rig = startFleet(prefix, { sharing, lookAgainMs: [60_000, 60_000] })
+  const [database] = await make(rig, `${prefix}-db-1`)
+  await database!.put(order('first'))
+  rig.tell(database!.name, 'created')
+  await eventually(async () => expect(await stateOf(database!, 'first')).toBe('invoiced'))
+  expect(rig.fleet().open).toBe(1)
+  isOurs = false
+  await database!.put(order('second'))
+  rig.engines.get(database!.name)
+  const { reads } = rig.fleet()
+  await eventually(() => expect(rig.fleet().reads).toBeGreaterThan(reads))
+  isOurs = true
+  rig.tell(database!.name)
+  await eventually(async () => expect(await stateOf(database!, 'second')).toBe('invoiced'), { within: 10_000 })
+})
 
 test('three workers that all think everything is theirs run unsafe handlers once', async () => {
   const prefix = createPrefix()

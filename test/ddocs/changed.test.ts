@@ -38,7 +38,11 @@ describe('a device that is there', () => {
     ['with a confirmation of its own', { confirmation: { codes: [{}] } }, 'confirmation: expected what the sidecar'],
     ['with another role', { owner_role: 'owner-2' }, 'owner_role: expected "owner-1" unchanged'],
     ['with a user', { user: 'admin' }, 'user: expected nothing unchanged'],
-    ['with the docstate it had', { docstate: waiting.docstate }, 'the field docstate is written by the sidecar'],
+    [
+      'with the docstate it had, for the state it takes',
+      { docstate: { ...waiting.docstate, state: 'new' } },
+      'the field docstate is written by the sidecar',
+    ],
     [
       'with another docstate',
       { docstate: { state: 'new', attempts: 0 } },
@@ -48,6 +52,10 @@ describe('a device that is there', () => {
     ['as no type', { type: undefined }, 'expected a document of type'],
   ])('does not ask for another mail %s', async (_, changes, reason) => {
     expect(await change(waiting, { ...again, ...changes })).toContain(reason)
+  })
+
+  test('may ask for another mail with what is left of the state it was in', async () => {
+    expect(await change(waiting, { ...again, docstate: waiting.docstate })).toBe('fine')
   })
 
   test('is not written by a client while a worker has it', async () => {

@@ -3,6 +3,7 @@
  * have made several steps, and what they write wrongly becomes a document in `error`, which they see, not a refusal,
  * which they do not. Documents of other types are the app's.
  */
+import { asAskedAgain } from '../../lib/device.ts'
 import { forbid, has, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
 import { beforeOf, refusalOf } from '../../lib/guard.ts'
 import { presentOf, unchangedFaults } from '../../lib/shape.ts'
@@ -25,9 +26,10 @@ export default function validate(
   userCtx: UserCtx,
 ): void {
   if (isAdmin(userCtx)) return
-  const refusal = refusalOf({ newDoc, oldDoc, userCtx, machines: this.machines, mayHaveSteps: true })
-  if (refusal !== undefined) forbid(refusal)
   const before = beforeOf({ oldDoc })
+  const doc = asAskedAgain(newDoc, before)
+  const refusal = refusalOf({ newDoc: doc, oldDoc, userCtx, machines: this.machines, mayHaveSteps: true })
+  if (refusal !== undefined) forbid(refusal)
   if (!before && RESERVED.test(String(newDoc._id))) forbid('documents whose ids begin so are the sidecar’s own')
   const { type } = newDoc
   if (typeof type !== 'string' || !has(SIDECARS, type)) return

@@ -34,14 +34,21 @@ export const takeWish =
       if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
       if (record && record.state !== 'closed') return lookedAtAgain(record, doc)
       const account = await accounts.tell(address, { channel: id }, options)
-      const others = await Promise.all(account.channels.map((channel) => records.find(channel, options)))
-      const own = others.filter((other) => other !== undefined && other.owner === address && other.state !== 'closed')
-      refuseRenamed(doc, own as StoredRecord[])
+      const others = account.channels.filter((channel) => channel !== id) // it may be there by now
+      const own = await ownAmong(others, address, ctx)
+      refuseRenamed(doc, own)
       if (own.length >= channelsPerOwner) {
         const reason = `an owner has ${channelsPerOwner} channels at most; close one of them`
         throw new Reject('too_many_channels', reason)
       }
       return newLife(doc, account, ctx.database, record, id)
+    }
+
+    async function ownAmong(ids: readonly string[], address: string, { signal }: Context): Promise<StoredRecord[]> {
+      const found = await Promise.all(ids.map((channel) => records.find(channel, { signal })))
+      return found
+        .filter((one) => one !== undefined)
+        .filter(({ owner, state }) => owner === address && state !== 'closed')
     }
 
     await records.write(id, next, options)

@@ -1,0 +1,104 @@
+/**
+ * A worker that dies: from its n-th write on it reaches CouchDB no more, which has taken that write. Another one takes
+ * over, which knows nothing of it. For every n of all that is done for a channel in its life.
+ */
+import { expect, test } from 'vitest'
+import { isRecord } from '../../sidecar/channels/documents.ts'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import type { Message } from '../../sidecar/docstate/mail.ts'
+import { createTestCouch } from '../support/couchdb.ts'
+import { channelDatabases } from '../support/channel-databases.ts'
+import { eventually } from '../support/eventually.ts'
+import { cut, cutAfterUpstream, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
+
+const TOGETHER = 4
+
+const isWrite = ({ method, path }: SeenRequest): boolean =>
+  !['GET', 'HEAD'].includes(method) && !/\/(_all_docs|_local_docs|_bulk_get|_dbs_info|_local\/.*)$/.test(path)
+
+/** All of a channel's life, with the first worker dead after so many writes. Resolves with how many it could make. */
+async function live(writes: number): Promise<number> {
+  const controlDb = createControlDb()
+  const proxy = await startFaultyProxy()
+  const mails: Message[] = []
+  let seen = 0
+  const dies = new Promise<void>((die) =>
+    proxy.plan((request) => {
+      if (seen >= writes) return cut
+      if (isWrite(request)) seen += 1
+      if (seen < writes) return undefined
+      die()
+      return cutAfterUpstream
+    }),
+  )
+  const first = startWorker(controlDb, { url: proxy.url, mails })
+  const second = dies.then(() => startWorker(controlDb, { mails }))
+  try {
+    await liveWith(controlDb, mails)
+    return seen
+  } finally {
+    await (await first).stop()
+    if (seen >= writes) await (await second).stop()
+  }
+}
+
+async function liveWith(controlDb: string, mails: readonly Message[]): Promise<void> {
+  const couch = createTestCouch()
+  const [ann, bob, carl] = [newPerson('ann'), newPerson('bob'), newPerson('carl')]
+  await eventually(() => couch.db(controlDb).info())
+  const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
+  const [anns, bobs] = [await phone.database(), await his.database()]
+  const put = (doc: object) => eventually(() => couch.db(anns).put(doc as never))
+  await put(channel(ann, 'photos', { members: [bob.address, carl.address] }))
+  const ready = await inState(couch, anns, 'photos', 'ready')
+  const { _id: id } = await eventually(async () => {
+    const copies = await couch.db(bobs).withPrefix('channel:')
+    expect(copies).toMatchObject([{ state: 'ready', database: ready.database }])
+    return copies[0]!
+  })
+  await inState(couch, bobs, `subscription:${id}`, 'invite')
+  expect(await existing(couch, controlDb)).toEqual([ready.database])
+  expect(await rolesOf(couch, his)).toEqual([bob.role, ready.database])
+
+  await put({ ...(await couch.db(anns).find('photos')), state: 'new', members: [] })
+  await inState(couch, bobs, id, 'removed')
+  await inState(couch, bobs, `subscription:${id}`, 'ended')
+  expect(await rolesOf(couch, his)).toEqual([bob.role])
+
+  await put({ ...(await inState(couch, anns, 'photos', 'ready')), state: 'closing', close: 'delete' })
+  await inState(couch, anns, 'photos', 'closed')
+  await inState(couch, anns, 'subscription:photos', 'ended')
+  expect(await existing(couch, controlDb)).toEqual([])
+  expect(await rolesOf(couch, phone)).toEqual([ann.role])
+  expect(mails.length).toBeLessThanOrEqual(1)
+  const made = (await couch.db(controlDb).withPrefix('')).map(({ type, state }) => `${String(type)} ${String(state)}`)
+  expect(made.filter((one) => one.startsWith('account'))).toHaveLength(3)
+  expect(made.filter((one) => one.startsWith('channel_record'))).toEqual(['channel_record closed'])
+  expect(made.filter((one) => one.endsWith(' error'))).toEqual([])
+}
+
+/** The databases of channels that there are, of which there is a record. */
+async function existing(couch: Couch, controlDb: string): Promise<string[]> {
+  const all = await couch.request<string[]>({ path: '_all_dbs' })
+  const records = (await couch.db(controlDb).withPrefix('channel:')).filter(isRecord).map(({ database }) => database)
+  return (await channelDatabases(couch, controlDb)).filter((name) => records.includes(name) && all.includes(name))
+}
+
+/** Each of them by `CHAOS=long`. */
+const EVERY = process.env.CHAOS === 'long' ? 1 : 4
+
+test('wherever a worker dies, another one finishes: one database, no access too many, no mail twice', async () => {
+  const writes = await live(Infinity)
+  expect(writes).toBeGreaterThan(20)
+  const steps = Array.from({ length: writes }, (_, index) => index + 1).filter((step) => step % EVERY === 0)
+  const one = async () => {
+    for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
+      await live(step).catch((thrown: unknown) => {
+        steps.length = 0
+        throw new Error(`dead after write ${step} of ${writes}`, { cause: thrown })
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: TOGETHER }, one))
+}, 600_000)
