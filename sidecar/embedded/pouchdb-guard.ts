@@ -27,7 +27,11 @@ const VALIDATION = /[\\/]pouchdb-validation[\\/]lib[\\/]index\.js$/
 const OVERWRITES = 'newDoc._revisions = (oldDoc || {})._revisions;'
 const SHOWS = 'newDoc = Object.assign({}, newDoc, { _revisions: (oldDoc || {})._revisions });'
 
-const { prototype } = Module as unknown as { readonly prototype: { _compile(source: string, path: string): unknown } }
+interface Compiling {
+  _compile: (this: unknown, source: string, path: string) => unknown
+}
+
+const { prototype } = Module as unknown as { readonly prototype: Compiling }
 const compile = prototype._compile
 prototype._compile = function mended(source, path) {
   return compile.call(this, VALIDATION.test(path) ? source.replace(OVERWRITES, SHOWS) : source, path)
