@@ -5,6 +5,8 @@ import { isRecord, type ChannelRecord, type StoredRecord } from '../documents.ts
 /** The records of channels, in the control database. */
 export interface Records {
   find(id: string, options: CallOptions): Promise<StoredRecord | undefined>
+  /** Those of these ids that are there. */
+  among(ids: readonly string[], options: CallOptions): Promise<StoredRecord[]>
   /**
    * Writes what `next` makes of the record as it is, again if it has changed meanwhile; nothing where that makes nothing.
    * Its state counts as just come to.
@@ -26,6 +28,7 @@ export function createRecords(control: Database): Records {
 
   return {
     find,
+    among: async (ids, options) => (await control.getMany(ids, options)).filter(isRecord),
     async write(id, next, options) {
       for (let tries = 1; ; tries++) {
         const there = await find(id, options)

@@ -45,10 +45,8 @@ export const takeWish =
     }
 
     async function ownAmong(ids: readonly string[], address: string, { signal }: Context): Promise<StoredRecord[]> {
-      const found = await Promise.all(ids.map((channel) => records.find(channel, { signal })))
-      return found
-        .filter((one) => one !== undefined)
-        .filter(({ owner, state }) => owner === address && state !== 'closed')
+      const found = await records.among(ids, { signal })
+      return found.filter(({ owner, state }) => owner === address && state !== 'closed')
     }
 
     await records.write(id, next, options)
