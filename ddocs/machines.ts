@@ -56,7 +56,12 @@ export const userMachines = defineMachines({
     revoked: { mode: 'safe' },
   },
   channel: {
-    new: { mode: 'safe', create: 'client', next: { new: 'client', ready: 'sidecar', error: 'sidecar' } },
+    new: {
+      mode: 'safe',
+      create: 'client',
+      next: { new: 'client', accepted: 'sidecar', ready: 'sidecar', error: 'sidecar' },
+    },
+    accepted: { next: { new: 'client', ready: 'sidecar', closed: 'sidecar' } },
     ready: { create: 'sidecar', next: { new: 'owner', closing: 'owner', closed: 'sidecar', removed: 'sidecar' } },
     closing: { mode: 'safe', next: { closed: 'sidecar', error: 'sidecar' } },
     closed: { next: { new: 'owner', ready: 'sidecar' } },

@@ -19,6 +19,7 @@ import { createRecords } from './records/records.ts'
 import { takeClosing } from './wishes/channel-closing.ts'
 import { takeWish } from './wishes/channel-new.ts'
 import { revokeDevice } from './wishes/device-revoked.ts'
+import { mergeChannel, mergeSubscription } from './wishes/merge.ts'
 import { activate } from './wishes/subscription-new.ts'
 
 export interface ChannelsOptions {
@@ -82,6 +83,8 @@ export function createChannels(options: ChannelsOptions): Channels {
       control_.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
       control_.safe('subscription', 'new', activate)
       control_.safe('device', 'revoked', revokeDevice({ control }), UNTIL_DONE)
+      control_.resolve('channel', mergeChannel)
+      control_.resolve('subscription', mergeSubscription)
     },
   }
 }

@@ -43,6 +43,7 @@ const changes: readonly [string, string, object, string][] = [
     'fine',
   ],
   ['moves no channel to another database', 'photos', { state: 'new', database: 'channel-2' }, 'database: expected'],
+  ['forges no accepted channel', 'photos', { state: 'accepted' }, 'may be written in state'],
   ['forges no ready channel', 'photos', { state: 'ready' }, 'may be written in state'],
   ['closes its channel', 'photos', { state: 'closing', close: 'archive' }, 'fine'],
   ["closes nobody else's", 'channel:2', { state: 'closing', close: 'archive' }, 'closing (by its owner)'],

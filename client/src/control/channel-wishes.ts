@@ -60,7 +60,7 @@ export type ChannelChange = Pick<NewChannel, 'members' | 'data'>
 export async function changeChannel(db: Db, id: string, { members, data }: ChannelChange): Promise<void> {
   if (members) expectAddresses(members)
   await change(db, id, (before) => {
-    const { close: _close, ...channel } = ownChannel(before, id, ['new', 'ready', 'error'])
+    const { close: _close, ...channel } = ownChannel(before, id, ['new', 'accepted', 'ready', 'error'])
     return { ...channel, state: 'new', ...(members && { members: [...members] }), ...(data && { data }) }
   })
 }

@@ -44,6 +44,9 @@ function deviceCopy(device: StoredDevice, there: StoredDoc | undefined): Doc | u
 export const copyIdOf = (record: StoredRecord, { address }: StoredAccount): string =>
   record.owner === address ? record.document : record._id
 
+/** Of an owner's channel. */
+const WAITING = ['new', 'accepted', 'ready']
+
 function channelCopy(
   record: StoredRecord,
   account: StoredAccount,
@@ -58,13 +61,13 @@ function channelCopy(
       const copy = { type: 'channel', state: 'ready', name, owner, members, ...(data && { data }), ...given }
       return differing({ ...copy, _id: record._id }, there)
     }
-    const isWaiting = there?.type === 'channel' && (there.state === 'new' || there.state === 'ready')
+    const isWaiting = there?.type === 'channel' && WAITING.includes(String(there.state))
     if (!isWaiting || !isAsWished(record, there as Channel & StoredDoc)) return undefined
     return differing({ ...there, ...given, state: 'ready' }, there)
   }
   if (there?.type !== 'channel') return undefined
   if (state === 'closed') {
-    const isOpenYet = there.state === 'ready' || there.state === 'closing'
+    const isOpenYet = ['accepted', 'ready', 'closing'].includes(String(there.state))
     return isOpenYet && there.database === database ? next(there, 'closed') : undefined
   }
   return isOpen(record) && there.state === 'ready' ? next(there, 'removed') : undefined

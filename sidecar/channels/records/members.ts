@@ -30,9 +30,11 @@ export const tellMembers =
     return { ...now, state: 'ready' as const, former: [] }
   }
 
+const WISHED = ['new', 'accepted', 'ready']
+
 /** Undefined where it does not say who the members are: then they are who they were. */
 function asWish(doc: StoredDoc | undefined, { name }: ChannelRecord): (Channel & StoredDoc) | undefined {
-  const isWish = doc?.type === 'channel' && (doc.state === 'new' || doc.state === 'ready')
+  const isWish = doc?.type === 'channel' && WISHED.includes(String(doc.state))
   if (!isWish || channelFaults(doc).length > 0) return undefined
   const wish = doc as Channel & StoredDoc
   return normaliseName(wish.name) === name ? wish : undefined

@@ -17,13 +17,13 @@ export interface WishOptions {
 }
 
 /**
- * channel new (in a user's database): the record of the channel is made, or told to look at this document again. It stays
- * `new` until all is there: the account's handler says so. The account knows of the record before it is made, so that
- * none is made beside it for the same document.
+ * channel new → accepted (in a user's database): the record of the channel is made, or told to look at this document again.
+ * When all is there, the account's handler makes it `ready`. The account knows of the record before it is made, so that none
+ * is made beside it for the same document.
  */
 export const takeWish =
   ({ accounts, records, channelsPerOwner }: WishOptions) =>
-  async (doc: Channel & StoredDoc, ctx: Context): Promise<void> => {
+  async (doc: Channel & StoredDoc, ctx: Context) => {
     const faults = channelFaults(doc)
     if (faults.length > 0) throw new Reject('bad_channel', faults.join('; '))
     const options = { signal: ctx.signal }
@@ -33,23 +33,24 @@ export const takeWish =
     async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
       if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
       if (record && record.state !== 'closed') return lookedAtAgain(record, doc)
+      await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
       const account = await accounts.tell(address, { channel: id }, options)
-      const others = account.channels.filter((channel) => channel !== id) // it may be there by now
-      const own = await ownAmong(others, address, ctx)
-      refuseRenamed(doc, own)
-      if (own.length >= channelsPerOwner) {
-        const reason = `an owner has ${channelsPerOwner} channels at most; close one of them`
-        throw new Reject('too_many_channels', reason)
-      }
+      await refuseUnfit(account)
       return newLife(doc, account, ctx.database, record, id)
     }
 
-    async function ownAmong(ids: readonly string[], address: string, { signal }: Context): Promise<StoredRecord[]> {
-      const found = await records.among(ids, { signal })
-      return found.filter(({ owner, state }) => owner === address && state !== 'closed')
+    async function refuseUnfit({ address, channels }: StoredAccount): Promise<void> {
+      const others = channels.filter((channel) => channel !== id) // it may be there by now
+      const found = await records.among(others, options)
+      const own = found.filter(({ owner, state }) => owner === address && state !== 'closed')
+      refuseRenamed(doc, own)
+      if (own.length < channelsPerOwner) return
+      const reason = `an owner has ${channelsPerOwner} channels at most; close one of them`
+      throw new Reject('too_many_channels', reason)
     }
 
     await records.write(id, next, options)
+    return { ...doc, state: 'accepted' as const }
   }
 
 function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRecord {

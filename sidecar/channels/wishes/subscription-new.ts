@@ -4,8 +4,8 @@ import type { Context } from '../../docstate/types.ts'
 import type { Subscription } from '../documents.ts'
 import { subscriptionFaults } from '../shape.ts'
 
-/** States of a channel that can be subscribed to; of one that is `new` the database will be there. */
-const SUBSCRIBABLE = ['new', 'ready']
+/** States of a channel that can be subscribed to; of one that is not ready yet the database will be there. */
+const SUBSCRIBABLE = ['new', 'accepted', 'ready']
 
 /** subscription new → active, where there is such a channel. It may come before it: replication has no order. */
 export const activate = async (doc: Subscription & StoredDoc, ctx: Context) => {

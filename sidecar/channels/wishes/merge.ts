@@ -1,0 +1,34 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isObject } from '../../../ddocs/lib/document.ts'
+import type { Doc } from '../../couch/documents.ts'
+import { mergeFields, type Resolver } from '../../docstate/conflicts/merge.ts'
+
+/** What an owner wishes of a channel. */
+const WISHES = ['members', 'data'] as const
+/** States in which the sidecar has seen them. */
+const SEEN = ['accepted', 'ready']
+
+/**
+ * A channel that its owner has changed while the sidecar wrote it: the sidecar's state counts, and has not seen the
+ * change. So it is asked for anew. (It would not be if a wish that was seen stayed `new`: nobody could tell the two.)
+ */
+export const mergeChannel: Resolver = (conflict) => {
+  const merged = mergeFields(conflict)
+  const isWished = WISHES.some((field) => !isDeepStrictEqual(merged[field], conflict.ours[field]))
+  return isWished && SEEN.includes(String(merged.state)) ? { ...merged, state: 'new' } : merged
+}
+
+/** A subscription: exceptions for several devices may have been made by each of them. */
+export const mergeSubscription: Resolver = (conflict) => {
+  const [ours, theirs, base] = [conflict.ours, conflict.theirs, conflict.base].map(devicesOf)
+  const changed = Object.entries(theirs!).filter(([device, state]) => base![device] !== state)
+  const gone = Object.keys(base!).filter((device) => !(device in theirs!))
+  const devices = Object.fromEntries(
+    Object.entries({ ...ours, ...Object.fromEntries(changed) }).filter(([device]) => !gone.includes(device)),
+  )
+  const { devices: _devices, ...merged } = mergeFields(conflict) as Doc & { devices?: unknown }
+  return { ...merged, ...(Object.keys(devices).length > 0 && { devices }) }
+}
+
+const devicesOf = (doc: Doc | undefined): Readonly<Record<string, unknown>> =>
+  isObject(doc?.devices) ? doc.devices : {}
