@@ -44,7 +44,7 @@ test('a channel is on all devices of its owner, and what one of them writes is o
   await tablet.client.open(id).put({ _id: 'from the tablet' })
   await hasNote(phone, id, 'from the tablet')
   expect(channelOf(tablet.client, id)).toMatchObject({ name: 'photos', isOwner: true, data: { color: 'red' } })
-  expect(channelOf(tablet.client, id).sync).toMatchObject({ written: 1, pending: 0 })
+  await eventually(() => expect(channelOf(tablet.client, id).sync).toMatchObject({ written: 1, pending: 0 }))
   expect(tablet.client.status.devices.map(({ name, isThis }) => [name, isThis])).toEqual([
     ['phone', false],
     ['tablet', true],
