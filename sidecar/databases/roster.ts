@@ -15,6 +15,16 @@ export const patternsOf = ({
 export const patternOf = (name: string, patterns: readonly string[]): string =>
   patterns.includes(name) ? name : patterns.find((pattern) => isAmong(name, [pattern]))!
 
+/** Databases that are there now, by the first name or glob that stands for them. */
+export async function groupDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {
+  const groups = new Map<string, string[]>()
+  for (const name of await resolveDatabases(couch, patterns, signal)) {
+    const pattern = patternOf(name, patterns)
+    groups.set(pattern, [...(groups.get(pattern) ?? []), name])
+  }
+  return groups
+}
+
 /** The databases that names and globs stand for now: names as they are, globs by what the server has. */
 export async function resolveDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {
   const names = new Set(patterns.filter((pattern) => !isGlob(pattern)))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deleteDb, needs } from '../support/couchdb.ts'
+import { deleteDb, makeAgain, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   cut,
@@ -97,8 +97,7 @@ test('the feed of a database that was made again is followed', async () => {
   const { db, now } = await startLive()
   await set(db, { max_event_delay: 50 })
   await eventually(() => expect(now()).toEqual({ ...defaults, max_event_delay: 50 }))
-  await deleteDb(db.name)
-  await db.create()
+  await makeAgain(db)
   await eventually(() => expect(now()).toEqual(defaults))
   await set(db, { max_event_delay: 60 })
   await eventually(() => expect(now()).toEqual({ ...defaults, max_event_delay: 60 }))

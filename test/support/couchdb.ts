@@ -1,6 +1,6 @@
 /** What a test needs of CouchDB. Whatever a function here makes belongs to the running test and goes with it. */
 import { randomBytes } from 'node:crypto'
-import { inject, onTestFinished } from 'vitest'
+import { expect, inject, onTestFinished } from 'vitest'
 import { createCouch, type Couch, type CouchOptions } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
@@ -31,6 +31,21 @@ export async function freshDb(prefix = 'test'): Promise<Database> {
   onTestFinished(() => deleteDb(db.name))
   await db.create()
   return db
+}
+
+/** Deletes a database and makes it again, as another one: two lives within one second look alike. */
+export async function makeAgain(db: Database): Promise<void> {
+  const before = (await db.info()).instance_start_time
+  await expect
+    .poll(
+      async () => {
+        await deleteDb(db.name)
+        await db.create()
+        return (await db.info()).instance_start_time
+      },
+      { timeout: 5000, interval: 300 },
+    )
+    .not.toBe(before)
 }
 
 /** Deletes a database; one that is not there is fine. */
