@@ -118,14 +118,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const confirmations = createConfirmations({ database: couch.db(controlDb), clock, hashing })
     const syncUrl = config.couchdbPublicUrl ?? couch.url
     const inbox = createInbox({
-      ...{
-        database: couch.db(controlDb),
-        homeOf: findHome(createAccounts(couch.db(controlDb)), syncUrl),
-        limit: config.inboxWaiting,
-        clock,
-        counts: arrivals,
-        log,
-      },
+      ...{ database: couch.db(controlDb), homeOf: findHome(createAccounts(couch.db(controlDb)), syncUrl) },
+      ...{ limit: config.inboxWaiting, clock, counts: arrivals, log },
     })
     const taking = { inbox, hashing, perMinute: config.inboxRate, proxies: config.proxies, clock, counts: arrivals }
     const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
@@ -166,18 +160,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const who = { registry, role: ROLE, self: name }
     const sharing = createSharing({ ...who, serves: hasDuty, signal })
     const serving = {
-      ...{
-        ...settings,
-        controlDb,
-        databases: patterns,
-        jobOf: tables.of,
-        sharing,
-        couch,
-        engines,
-        mailer,
-        workers: registry,
-        events,
-      },
+      ...{ ...settings, controlDb, databases: patterns, jobOf: tables.of, sharing },
+      ...{ couch, engines, mailer, workers: registry, events },
       ...{ countsOf: tallies.of, areTold, reads: config.reads, clock, random, log },
     }
     const served = serveDatabases(serving)

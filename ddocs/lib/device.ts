@@ -26,10 +26,6 @@ export function deviceFaults(doc: Doc): string[] {
   ]
 }
 
-/** What asks again may leave out what only the sidecar writes, which writes it anew with the mail. */
-export const asAskedAgain = (doc: Doc, before: Doc | null): Doc =>
-  before && doc.state === 'new' && doc.owner_role === undefined ? { ...doc, owner_role: before.owner_role } : doc
-
 /**
  * What a client may not have changed, or written, in a device document. `before` is null for a new one. Asking twice
  * takes an answer of the sidecar between: else a client could by itself make a branch as long as it likes beside a

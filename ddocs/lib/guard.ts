@@ -28,6 +28,10 @@ export interface Write {
 /** The document that the write changes: none if it is new, or written over a deleted one. */
 export const beforeOf = ({ oldDoc }: Pick<Write, 'oldDoc'>): Doc | null => (oldDoc && !oldDoc._deleted ? oldDoc : null)
 
+/** Who asks anew may leave out whose the document is: only the sidecar writes that. */
+export const asAskedAgain = (doc: Doc, before: Doc | null): Doc =>
+  before && doc.state === 'new' && doc.owner_role === undefined ? { ...doc, owner_role: before.owner_role } : doc
+
 /** Why a client may not write this, as a sentence; undefined if the table allows it. Not asked for admins. */
 export function refusalOf(write: Write): string | undefined {
   const { newDoc, machines } = write

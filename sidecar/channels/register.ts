@@ -54,37 +54,37 @@ export interface Channels {
 export function createChannels(options: ChannelsOptions): Channels {
   const { couch, controlDb, templates, clock, channelDdocs, channelsPerOwner, invitesPerOwner, syncUrl, machines } =
     options
-  const control = couch.db(controlDb)
-  const accounts = createAccounts(control)
-  const records = createRecords(control)
+  const database = couch.db(controlDb)
+  const accounts = createAccounts(database)
+  const records = createRecords(database)
   const compiler = createCompiler()
   const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs] }
   const userTemplates = [{ folder: ddocsFolder('user'), machines }]
 
   return {
     accounts,
-    registerControl(control_) {
-      control_.safe('device', 'active', joinAccount({ accounts }), UNTIL_DONE)
-      control_.unsafe('account', 'new', giveUserId({ controlDb }), { ...UNTIL_DONE, onLost: 'retry' })
+    registerControl(control) {
+      control.safe('device', 'active', joinAccount({ accounts }), UNTIL_DONE)
+      control.unsafe('account', 'new', giveUserId({ controlDb }), { ...UNTIL_DONE, onLost: 'retry' })
       const makeUserDatabase = (name: string, role: string, signal: AbortSignal) =>
         makeDatabase({ couch, compiler }, { name, role, templates: userTemplates }, { signal })
-      control_.safe('account', 'changed', reconcile({ couch, control, makeUserDatabase, syncUrl }), UNTIL_DONE)
-      control_.safe('channel_record', 'new', makeChannel(making), UNTIL_DONE)
-      control_.safe('channel_record', 'changed', tellMembers({ couch, accounts }), UNTIL_DONE)
-      control_.safe('channel_record', 'closing', closeChannel({ couch }), UNTIL_DONE)
-      control_.safe('channel_record', 'closed', tellClosed({ accounts }), UNTIL_DONE)
+      control.safe('account', 'changed', reconcile({ couch, control: database, makeUserDatabase, syncUrl }), UNTIL_DONE)
+      control.safe('channel_record', 'new', makeChannel(making), UNTIL_DONE)
+      control.safe('channel_record', 'changed', tellMembers({ couch, accounts }), UNTIL_DONE)
+      control.safe('channel_record', 'closing', closeChannel({ couch }), UNTIL_DONE)
+      control.safe('channel_record', 'closed', tellClosed({ accounts }), UNTIL_DONE)
       const inviting = { accounts, templates, clock, invitesPerOwner }
-      control_.unsafe('invitation', 'new', mailInvitation(inviting), MAIL_TRIES)
-      control_.resolve('account', mergeAccount)
-      control_.resolve('channel_record', mergeRecord)
+      control.unsafe('invitation', 'new', mailInvitation(inviting), MAIL_TRIES)
+      control.resolve('account', mergeAccount)
+      control.resolve('channel_record', mergeRecord)
     },
-    registerUser(control_) {
-      control_.safe('channel', 'new', takeWish({ accounts, records, channelsPerOwner }), UNTIL_DONE)
-      control_.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
-      control_.safe('subscription', 'new', activate)
-      control_.safe('device', 'revoked', revokeDevice({ control }), UNTIL_DONE)
-      control_.resolve('channel', mergeChannel)
-      control_.resolve('subscription', mergeSubscription)
+    registerUser(control) {
+      control.safe('channel', 'new', takeWish({ accounts, records, channelsPerOwner }), UNTIL_DONE)
+      control.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
+      control.safe('subscription', 'new', activate)
+      control.safe('device', 'revoked', revokeDevice({ control: database, accounts }), UNTIL_DONE)
+      control.resolve('channel', mergeChannel)
+      control.resolve('subscription', mergeSubscription)
     },
   }
 }

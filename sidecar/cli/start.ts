@@ -1,3 +1,4 @@
+import { checkTemplates } from '../channels/check-templates.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { loadHandlers } from '../load-handlers.ts'
@@ -9,6 +10,7 @@ import type { Terminal } from './terminal.ts'
 export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {
   const log = terminal.createLog(config.logLevel)
   const handlers = await loadHandlers(config.handlers)
+  await checkTemplates(config.channelDdocs)
   await runSidecar(
     {
       version,

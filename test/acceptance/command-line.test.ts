@@ -177,6 +177,12 @@ describe('exit 2', () => {
     expect(stderr).toContain(said)
   })
 
+  test('a folder of design documents for channels that is not there', async () => {
+    const { code, stderr } = await runCommand(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_CHANNEL_DDOCS: '/nowhere' })
+    expect(code).toBe(2)
+    expect(stderr).toContain('SIDECAR_CHANNEL_DDOCS: /nowhere: expected a folder')
+  })
+
   test('a port that somebody else has', async () => {
     const { port } = new URL(couchUrl())
     const { code, stderr } = await runCommand(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_PORT: port })

@@ -80,6 +80,15 @@ const made: readonly [string, Doc, string][] = [
   ['what is the app’s own', { _id: 'setting', type: 'setting', color: 'red' }, 'fine'],
 ]
 
+test('a document of the app that becomes a channel has nothing of the sidecar’s in it', async () => {
+  const { db, couch } = await prepare()
+  const forged = { _id: 'a', database: 'channel-2', owner_role: 'owner-2' }
+  const _rev = await couch.db(db.name).put({ ...forged, type: 'setting' })
+  const answer = await tryPut(couch, db, { ...forged, _rev, type: 'channel', state: 'new' })
+  expect(answer).toContain('database: expected what the sidecar wrote')
+  expect(await tryPut(couch, db, { _id: 'a', _rev, type: 'channel', state: 'new' })).toBe('fine')
+})
+
 test('a device makes channels and subscriptions, and nothing of the sidecar’s', async () => {
   const { db, couch } = await prepare()
   for (const [row, [name, doc, expected]] of made.entries()) {

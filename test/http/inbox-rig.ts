@@ -1,7 +1,7 @@
 /** An inbox over real HTTP, with a control database of its own; and what those do who have no credentials. */
 import { createHash, randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
 import type { StoredDoc, ViewResult } from '../../sidecar/couch/documents.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
@@ -20,6 +20,15 @@ export interface InboxRigOptions {
   readonly proxies?: number
   readonly clock?: Clock
 }
+
+/** What is answered, to compare with. */
+export const missing = { status: 404, body: { error: 'not_found', reason: 'missing' } }
+export const forbidden = (reason: string) => ({
+  status: 403,
+  body: { error: 'forbidden', reason: expect.stringContaining(reason) as string },
+})
+/** Of an answer, without its headers. */
+export const only = ({ status, body }: { status: number; body: unknown }) => ({ status, body })
 
 export interface Answer {
   readonly status: number

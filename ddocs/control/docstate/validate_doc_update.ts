@@ -4,9 +4,9 @@
  * settings are refused that nobody could follow.
  */
 import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
-import { asAskedAgain, deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
+import { deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
 import { forbid, has, isAdmin, quote, type Doc, type UserCtx } from '../../lib/document.ts'
-import { beforeOf, refusalOf } from '../../lib/guard.ts'
+import { asAskedAgain, beforeOf, refusalOf } from '../../lib/guard.ts'
 import { isSettings, settingsFaults } from '../../lib/live-settings.ts'
 import type { Machines } from '../../machine.ts'
 import type { ControlMachines } from '../../machines.ts'

@@ -3,9 +3,8 @@
  * have made several steps, and what they write wrongly becomes a document in `error`, which they see, not a refusal,
  * which they do not. Documents of other types are the app's.
  */
-import { asAskedAgain } from '../../lib/device.ts'
 import { forbid, has, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
-import { beforeOf, refusalOf } from '../../lib/guard.ts'
+import { asAskedAgain, beforeOf, refusalOf } from '../../lib/guard.ts'
 import { presentOf, unchangedFaults } from '../../lib/shape.ts'
 import type { Machines } from '../../machine.ts'
 
@@ -26,11 +25,12 @@ export default function validate(
   userCtx: UserCtx,
 ): void {
   if (isAdmin(userCtx)) return
-  const before = beforeOf({ oldDoc })
+  const there = beforeOf({ oldDoc })
+  const before = there?.type === newDoc.type ? there : null // what the app wrote in a document of its own, nobody has given
   const doc = asAskedAgain(newDoc, before)
   const refusal = refusalOf({ newDoc: doc, oldDoc, userCtx, machines: this.machines, mayHaveSteps: true })
   if (refusal !== undefined) forbid(refusal)
-  if (!before && RESERVED.test(String(newDoc._id))) forbid('documents whose ids begin so are the sidecar’s own')
+  if (!there && RESERVED.test(String(newDoc._id))) forbid('documents whose ids begin so are the sidecar’s own')
   const { type } = newDoc
   if (typeof type !== 'string' || !has(SIDECARS, type)) return
   const fields = presentOf({ ...before, ...newDoc }, SIDECARS[type] ?? [])

@@ -1,6 +1,7 @@
 import { isCouchError } from '../../couch/errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
+import type { Accounts } from '../../accounts/accounts.ts'
 import type { Context } from '../../docstate/types.ts'
 
 /** The copy of a device's document, under the name of its CouchDB user. */
@@ -8,16 +9,24 @@ export interface DeviceCopy extends Doc {
   readonly type: 'device'
   /** Of the document in the control database. */
   readonly device_id: string
-  readonly owner_role: string
 }
 
-/** device revoked (in a user's database): the device's own document says so, and its handler takes the access away. */
+export interface RevokingOptions {
+  readonly control: Database
+  readonly accounts: Pick<Accounts, 'ofDatabase'>
+}
+
+/**
+ * device revoked (in a user's database): the device's own document says so, and its handler takes the access away. Whose
+ * the database is, the control database says, not what stands in it.
+ */
 export const revokeDevice =
-  ({ control }: { readonly control: Database }) =>
-  async ({ device_id, owner_role }: DeviceCopy & StoredDoc, ctx: Context): Promise<void> => {
+  ({ control, accounts }: RevokingOptions) =>
+  async ({ device_id }: DeviceCopy & StoredDoc, ctx: Context): Promise<void> => {
     const options = { signal: ctx.signal }
     const device = await control.find(device_id, {}, options)
-    const isTheirs = device?.type === 'device' && device.owner_role === owner_role
+    const account = await accounts.ofDatabase(ctx.database, options)
+    const isTheirs = device?.type === 'device' && account !== undefined && device.owner_role === account.owner_role
     if (!isTheirs || device.state === 'revoked') return
     const { docstate: _entry, error: _error, ...fields } = device
     try {
