@@ -3,42 +3,59 @@
  * write waits for its handler, what it costs CouchDB, and what a database costs in which nothing happens.
  */
 import { randomBytes } from 'node:crypto'
-import { readdir, readlink } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
-import { usageOf } from './global-changes.ts'
-import { quantile } from './figures.ts'
+import { measureBareFeeds } from './feeds.ts'
+import { delaysFigure } from './figures.ts'
+import { inParallel } from './in-parallel.ts'
 import { startProduct, type Product } from './product.ts'
 import type { Line } from './report.ts'
+import { difference, socketsOf, statsOf, usageIfOurs, usageOf } from './usage.ts'
 
 const DATABASES = Number(process.env.BENCH_DATABASES ?? 2000)
-const WRITERS = 16
 const IDLE_SECONDS = 30
+const PATIENCE_MS = 300_000
+/** After a start, and after all were written to: what comes later of it is done then. */
+const REST_MS = 60_000
 const [STEADY_WRITES, STEADY_PAUSE_MS] = [300, 50]
 
-export async function measureFleet(couch: Couch, url: string): Promise<Line[]> {
+interface Run {
+  readonly couch: Couch
+  readonly url: string
+  /** Of the server, if it is one of ours. */
+  readonly serverPid: number | undefined
+  /** What the names of all databases of this run begin with. */
+  readonly run: string
+  readonly names: readonly string[]
+}
+
+export async function measureFleet(couch: Couch, url: string, serverPid: number | undefined): Promise<Line[]> {
   const run = `bench-fleet-${randomBytes(4).toString('hex')}`
   const names = Array.from({ length: DATABASES }, (_, i) => `${run}-${i}`)
+  const all: Run = { couch, url, serverPid, run, names }
   const made = await couch.db('_global_changes').create()
   try {
     await inParallel(names, (name) => couch.db(name).create())
-    const none = await measureNone(url, run)
-    const first = await firstStart(url, run)
+    const none = await measureNone(all)
     return [
-      { what: `the first start: design documents and their indexes in ${DATABASES} databases`, figure: `${first} s` },
-      ...(await measure(couch, url, run, names, none, 'visited')),
-      ...(await measure(couch, url, run, names, none, 'followed')),
+      await firstStart(all),
+      await disk(all),
+      await writesAlone(all),
+      ...(await measureBareFeeds({ ...all, idleSeconds: IDLE_SECONDS, writes: some(names), pauseMs: STEADY_PAUSE_MS })),
+      ...(await measure(all, none, 'visited')),
+      ...(await measure(all, none, 'followed')),
+      ...(await withoutIndexes(all, none)),
     ]
   } finally {
     if (made) await couch.request({ method: 'DELETE', db: '_global_changes' })
-    const all = await couch.request<string[]>({ path: '_all_dbs' })
-    const ours = all.filter((name) => name.startsWith(run))
+    const there = await couch.request<string[]>({ path: '_all_dbs' })
+    const ours = there.filter((name) => name.startsWith(run))
     await inParallel(ours, (db) => couch.request({ method: 'DELETE', db }))
   }
 }
 
 /** Bytes of a process that looks after none of them. */
-async function measureNone(url: string, run: string): Promise<number> {
+async function measureNone({ url, run }: Run): Promise<number> {
   const product = await startProduct(url, run, 0, `${run}-none-*`)
   await sleep(15_000)
   const { bytes } = await usageOf(product.child.pid!)
@@ -46,72 +63,127 @@ async function measureNone(url: string, run: string): Promise<number> {
   return bytes
 }
 
-/** Seconds until all have what the sidecar needs there. */
-async function firstStart(url: string, run: string): Promise<string> {
+/** Until all have what the sidecar needs there. */
+async function firstStart({ url, run }: Run): Promise<Line> {
   const began = performance.now()
   const product = await startProduct(url, run, 0, `${run}-*`)
   await untilReady(product, DATABASES, 'visited')
   await product.stop()
-  return ((performance.now() - began) / 1000).toFixed(0)
+  const seconds = (performance.now() - began) / 1000
+  return {
+    what: `the first start: design documents and their indexes in ${DATABASES} databases`,
+    figure: `${seconds.toFixed(0)} s`,
+  }
 }
 
-async function measure(
-  ...[couch, url, run, names, none, how]: [Couch, string, string, readonly string[], number, 'visited' | 'followed']
-): Promise<Line[]> {
+/** Of a database in which there is no document but the design document. */
+async function disk({ couch, names }: Run): Promise<Line> {
+  interface Sizes {
+    readonly sizes: { readonly file: number }
+  }
+  const db = names[0]!
+  const info = await couch.request<Sizes>({ db })
+  const { view_index } = await couch.request<{ view_index: Sizes }>({ db, path: '_design/docstate/_info' })
+  const kb = ({ sizes }: Sizes) => (sizes.file / 1024).toFixed(0)
+  return { what: 'disk of an empty one, and of its index', figure: `${kb(info)} KB, ${kb(view_index)} KB` }
+}
+
+/** What the server can do at best: with the guard that all of them have now, and nobody beside it. */
+async function writesAlone({ couch, serverPid, names }: Run): Promise<Line> {
+  const [began, before] = [performance.now(), await usageIfOurs(serverPid)]
+  await inParallel(names, (name) => write(couch, name, 'alone'))
+  const seconds = (performance.now() - began) / 1000
+  const cpu = (await usageIfOurs(serverPid)).cpuSeconds - before.cpuSeconds
+  return {
+    what: `a write in each of ${names.length}, nobody beside it`,
+    figure: `${seconds.toFixed(1)} s; ${((cpu / names.length) * 1000).toFixed(1)} ms of processor of the server for each`,
+  }
+}
+
+/** The same, while nobody keeps the indexes fresh: what of the cost is theirs. */
+async function withoutIndexes(all: Run, none: number): Promise<Line[]> {
+  await all.couch.db(`${all.run}-control`).put({ _id: 'config:ken', ignore: [`${all.run}-*`] })
+  const lines = await measure(all, none, 'visited', 'visited, indexes left alone')
+  return lines.slice(2)
+}
+
+async function measure(all: Run, none: number, how: 'visited' | 'followed', called: string = how): Promise<Line[]> {
+  const { couch, url, serverPid, run, names } = all
   const began = performance.now()
   const product = await startProduct(url, run, 0, how === 'visited' ? `${run}-*` : names.join())
   try {
     await untilReady(product, names.length, how)
     const startSeconds = (performance.now() - began) / 1000
-    await sleep(15_000)
+    await sleep(REST_MS)
     const pid = product.child.pid!
-    const [before, usage] = [await statsOf(couch), await usageOf(pid)]
+    const usages = async () => [await usageOf(pid), await usageIfOurs(serverPid)] as const
+    const [before, usage] = [await statsOf(couch), await usages()]
     await sleep(IDLE_SECONDS * 1000)
     const idle = difference(await statsOf(couch), before)
-    const idleCpu = (await usageOf(pid)).cpuSeconds - usage.cpuSeconds
     const sockets = await socketsOf(pid)
-    const each = await burst(couch, names, `${how}-burst`)
-    const steady = await steadily(couch, names, `${how}-steady`)
-    const ms = (delays: number[]) =>
-      `median ${quantile(delays, 0.5).toFixed(0)} ms, p99 ${quantile(delays, 0.99).toFixed(0)} ms`
+    const atRest = await usages()
+    const each = await burst(all, `${called}-burst`)
+    const after = await usages()
+    await sleep(REST_MS)
+    const drawn = some(names)
+    const steady = await steadily(couch, drawn, `${called}-steady`)
     const { length } = names
+    const cpu = (now: typeof usage, then: typeof usage, over: number) =>
+      now.map(({ cpuSeconds }, i) => ((cpuSeconds - then[i]!.cpuSeconds) / over).toFixed(over === IDLE_SECONDS ? 3 : 1))
+    const [idleOurs, idleServers] = cpu(atRest, usage, IDLE_SECONDS)
+    const [ours, servers] = cpu(after, atRest, length / 1000)
     return [
       {
-        what: `${length} databases ${how}: until all are at rest after a start`,
+        what: `${length} databases ${called}: until all are at rest after a start`,
         figure: `${startSeconds.toFixed(0)} s`,
       },
       {
-        what: `${how}, idle, for ${IDLE_SECONDS} s`,
+        what: `${called}, idle, for ${IDLE_SECONDS} s`,
         figure:
           `${sockets} connections open; ${idle.requests} requests, ${idle.writes} documents written; ` +
-          `${((idleCpu / IDLE_SECONDS) * 100).toFixed(1)} % of a core; ` +
-          `${((usage.bytes - none) / length / 1024).toFixed(1)} KB for each database`,
+          `${idleOurs} of a core, ${idleServers} of the server’s; ` +
+          `${((usage[0].bytes - none) / length / 1024).toFixed(1)} KB for each database`,
       },
-      { what: `${how}: a write in each of ${length}, at once: until its handler begins`, figure: ms(each.delays) },
-      { what: `${how}: requests for each of these changes`, figure: each.requests.toFixed(1) },
-      { what: `${how}: ${1000 / STEADY_PAUSE_MS} writes a second: until the handler begins`, figure: ms(steady) },
+      {
+        what: `${called}: a write in each of ${length}, at once: until its handler begins`,
+        figure: delaysFigure(each.delays, length),
+      },
+      {
+        what: `${called}: all of these, until the last is handled`,
+        figure:
+          `${each.seconds.toFixed(1)} s; for each ${each.requests.toFixed(1)} requests, ` +
+          `${ours} ms of processor and ${servers} of the server’s, with the write`,
+      },
+      {
+        what: `${called}: ${1000 / STEADY_PAUSE_MS} writes a second: until the handler begins`,
+        figure: delaysFigure(steady, drawn.length),
+      },
     ]
   } finally {
     await product.stop()
   }
 }
 
-async function burst(couch: Couch, names: readonly string[], id: string) {
-  const before = await statsOf(couch)
+/** Of those that are written to one after the other, each once. */
+const some = (names: readonly string[]): string[] => [
+  ...new Set(Array.from({ length: STEADY_WRITES }, () => names[Math.floor(Math.random() * names.length)]!)),
+]
+
+async function burst({ couch, names }: Run, id: string) {
+  const [before, began] = [await statsOf(couch), performance.now()]
   await inParallel(names, (name) => write(couch, name, id))
   const delays = await handled(couch, names, id)
+  const seconds = (performance.now() - began) / 1000
   const { requests } = difference(await statsOf(couch), before)
-  return { delays, requests: (requests - names.length - delays.length - asked) / names.length }
+  return { delays, seconds, requests: (requests - names.length - delays.length - asked) / names.length }
 }
 
 async function steadily(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
-  const drawn = Array.from({ length: STEADY_WRITES }, () => names[Math.floor(Math.random() * names.length)]!)
-  const some = [...new Set(drawn)]
-  for (const name of some) {
+  for (const name of names) {
     await write(couch, name, id)
     await sleep(STEADY_PAUSE_MS)
   }
-  return handled(couch, some, id)
+  return handled(couch, names, id)
 }
 
 const write = (couch: Couch, name: string, _id: string) =>
@@ -120,12 +192,13 @@ const write = (couch: Couch, name: string, _id: string) =>
 /** Requests of ours to see what became of them. */
 let asked = 0
 
-/** Milliseconds of each, when all are there. */
+/** Milliseconds of each, when all are there, or there was time enough for them. */
 async function handled(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
   const delays: number[] = []
+  const until = Date.now() + PATIENCE_MS
   asked = 0
   await inParallel(names, async (name) => {
-    for (;;) {
+    while (Date.now() < until) {
       const doc = await couch.db(name).get(id)
       if (doc.state === 'invoiced') return void delays.push(Number(doc.handled_at) - Number(doc.written_at))
       asked += 1
@@ -151,37 +224,4 @@ async function metricsOf({ url }: Product): Promise<string> {
   const { origin, username, password } = new URL(url)
   const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
   return (await fetch(`${origin}/metrics`, { headers: { authorization } })).text()
-}
-
-interface Stats {
-  readonly requests: number
-  readonly writes: number
-}
-
-async function statsOf(couch: Couch): Promise<Stats> {
-  const { httpd, database_writes } = await couch.request<{
-    httpd: { requests: { value: number } }
-    database_writes: { value: number }
-  }>({ path: '_node/_local/_stats/couchdb' })
-  return { requests: httpd.requests.value, writes: database_writes.value }
-}
-
-/** The question itself is one of the requests. */
-const difference = (now: Stats, before: Stats): Stats => ({
-  requests: now.requests - before.requests - 1,
-  writes: now.writes - before.writes,
-})
-
-async function socketsOf(pid: number): Promise<number> {
-  const fds = await readdir(`/proc/${pid}/fd`)
-  const links = await Promise.all(fds.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')))
-  return links.filter((link) => link.startsWith('socket:')).length
-}
-
-async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  const left = [...items]
-  const worker = async () => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item)
-  }
-  await Promise.all(Array.from({ length: WRITERS }, worker))
 }

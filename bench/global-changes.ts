@@ -2,13 +2,13 @@
  * `GET /_db_updates` of the sidecar beside that of the server, in one run: how long a write takes to become a row, how
  * many documents are written for it, and what readers cost who only wait.
  */
-import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { seqText } from '../sidecar/couch/documents.ts'
 import { quantile } from './figures.ts'
 import { startProduct } from './product.ts'
 import type { Line } from './report.ts'
+import { usageOf } from './usage.ts'
 
 const DATABASES = 100
 /** Below the number of databases that the sidecar follows one by one. */
@@ -166,12 +166,4 @@ async function readers(couch: Couch, feed: Feed, names: readonly string[]): Prom
         `(${(rows / READERS).toFixed(0)} rows each)`,
     },
   ]
-}
-
-/** Resident memory and processor time of a process, by /proc. */
-export async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds: number }> {
-  const [status, stat] = [await readFile(`/proc/${pid}/status`, 'utf8'), await readFile(`/proc/${pid}/stat`, 'utf8')]
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const ticks = Number(fields[11]) + Number(fields[12]) // utime, stime: hundredths of a second
-  return { bytes: Number(/VmRSS:\s+(\d+) kB/.exec(status)![1]) * 1024, cpuSeconds: ticks / 100 }
 }

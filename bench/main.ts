@@ -43,7 +43,7 @@ try {
     deploy: () => measureDeploy(couch, 5 * COUNT),
     updates: () => measureGlobalChanges(couch, url, server?.pid),
     indexes: () => measureIndexes(couch, url),
-    fleet: () => measureFleet(couch, url),
+    fleet: () => measureFleet(couch, url, server?.pid),
   }
   const wanted = process.env.BENCH_PARTS?.split(',') ?? Object.keys(parts)
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))

@@ -33,7 +33,7 @@ export async function startProduct(url: string, name: string, delayMs: number, d
     ...{ SIDECAR_CONTROL_DB: `${name}-control`, SIDECAR_DATABASES: databases, SIDECAR_HANDLERS: handlers },
     ...{ SIDECAR_GLOBAL_CHANGES_DB: `${name}-events` },
   }
-  const child = fork(main, ['start'], { env, silent: true, execArgv: [] })
+  const child = fork(main, ['start'], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv: [] }) // a full pipe would stop it
   const { username, password } = new URL(url)
   return {
     child,
