@@ -1,7 +1,7 @@
 /** One bare continuous feed for each of thousands of databases, as many as the server bears: what `fleet.ts` is compared with. */
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Couch } from '../sidecar/couch/client.ts'
+import { createCouch, type Couch } from '../sidecar/couch/client.ts'
 import { splitLines } from '../sidecar/feed/lines.ts'
 import { inParallel } from './in-parallel.ts'
 import { delaysFigure } from './figures.ts'
@@ -9,9 +9,11 @@ import { usageIfOurs } from './usage.ts'
 import type { Line } from './report.ts'
 
 const HEARTBEAT_MS = 10_000 // as the sidecar's own
+const POLL_MS = 25_000 // as the client's
 
 export interface FeedsOptions {
   readonly couch: Couch
+  readonly url: string
   readonly names: readonly string[]
   /** Of the server, if it is one of ours. */
   readonly serverPid: number | undefined
@@ -21,6 +23,7 @@ export interface FeedsOptions {
   readonly pauseMs: number
 }
 
+/** As a worker would follow them. */
 export async function measureBareFeeds(options: FeedsOptions): Promise<Line[]> {
   const { couch, names, serverPid, idleSeconds, writes, pauseMs } = options
   const [leaving, sent, delays] = [new AbortController(), new Map<string, number>(), [] as number[]]
@@ -80,6 +83,45 @@ export async function measureBareFeeds(options: FeedsOptions): Promise<Line[]> {
     {
       what: `bare feeds: ${1000 / pauseMs} writes a second: until the row is there`,
       figure: delaysFigure(delays, writes.length),
+    },
+  ]
+}
+
+/** As devices do: a long poll for each database, begun anew when it ends. */
+export async function measureLongPolls(options: FeedsOptions): Promise<Line[]> {
+  const { url, names, serverPid, idleSeconds } = options
+  const couch = createCouch({ url, connections: names.length })
+  const leaving = new AbortController()
+  setMaxListeners(0, leaving.signal)
+  let polls = 0
+  async function poll(name: string): Promise<void> {
+    let since = 'now'
+    while (!leaving.signal.aborted) {
+      const query = { feed: 'longpoll', timeout: POLL_MS, since }
+      const asked = couch.request<{ last_seq: string }>({ db: name, path: '_changes', query, signal: leaving.signal })
+      polls += 1
+      since = await asked.then(
+        ({ last_seq }) => last_seq,
+        () => sleep(1000, since),
+      )
+    }
+  }
+  const polling = names.map(async (name, i) => {
+    await sleep((i / names.length) * POLL_MS)
+    await poll(name)
+  })
+  await sleep(2 * POLL_MS)
+  const [began, before] = [polls, await usageIfOurs(serverPid)]
+  await sleep(idleSeconds * 1000)
+  const idle = await usageIfOurs(serverPid)
+  const asked = polls - began
+  leaving.abort()
+  await Promise.all(polling)
+  await couch.close()
+  return [
+    {
+      what: `a long poll for each of ${names.length}, as devices do, idle, for ${idleSeconds} s`,
+      figure: `${asked} requests; ${(((idle.cpuSeconds - before.cpuSeconds) / idleSeconds) * 100).toFixed(1)} % of a core of the server’s`,
     },
   ]
 }

@@ -5,7 +5,8 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
-import { measureBareFeeds } from './feeds.ts'
+import { CouchError } from '../sidecar/couch/errors.ts'
+import { measureBareFeeds, measureLongPolls } from './feeds.ts'
 import { delaysFigure } from './figures.ts'
 import { inParallel } from './in-parallel.ts'
 import { startProduct, type Product } from './product.ts'
@@ -37,15 +38,22 @@ export async function measureFleet(couch: Couch, url: string, serverPid: number 
   try {
     await inParallel(names, (name) => couch.db(name).create())
     const none = await measureNone(all)
-    return [
-      await firstStart(all),
-      await disk(all),
-      await writesAlone(all),
-      ...(await measureBareFeeds({ ...all, idleSeconds: IDLE_SECONDS, writes: some(names), pauseMs: STEADY_PAUSE_MS })),
-      ...(await measure(all, none, 'visited')),
-      ...(await measure(all, none, 'followed')),
-      ...(await withoutIndexes(all, none)),
+    const feeds = { ...all, idleSeconds: IDLE_SECONDS, writes: some(names), pauseMs: STEADY_PAUSE_MS }
+    const parts = [
+      async () => [await firstStart(all), await disk(all), await writesAlone(all)],
+      () => measureBareFeeds(feeds),
+      () => measureLongPolls(feeds),
+      () => measure(all, none, 'visited'),
+      () => measure(all, none, 'followed'),
+      () => withoutIndexes(all, none),
     ]
+    const lines: Line[] = []
+    for (const part of parts) {
+      const told = await part()
+      for (const { what, figure } of told) console.log(`${what}: ${figure}`)
+      lines.push(...told)
+    }
+    return lines
   } finally {
     if (made) await couch.request({ method: 'DELETE', db: '_global_changes' })
     const there = await couch.request<string[]>({ path: '_all_dbs' })
@@ -122,8 +130,9 @@ async function measure(all: Run, none: number, how: 'visited' | 'followed', call
     const idle = difference(await statsOf(couch), before)
     const sockets = await socketsOf(pid)
     const atRest = await usages()
+    failed = 0
     const each = await burst(all, `${called}-burst`)
-    const after = await usages()
+    const [after, failures] = [await usages(), failed]
     await sleep(REST_MS)
     const drawn = some(names)
     const steady = await steadily(couch, drawn, `${called}-steady`)
@@ -152,7 +161,8 @@ async function measure(all: Run, none: number, how: 'visited' | 'followed', call
         what: `${called}: all of these, until the last is handled`,
         figure:
           `${each.seconds.toFixed(1)} s; for each ${each.requests.toFixed(1)} requests, ` +
-          `${ours} ms of processor and ${servers} of the server’s, with the write`,
+          `${ours} ms of processor and ${servers} of the server’s, with the write` +
+          (failures > 0 ? `; ${failures} requests were answered with a failure` : ''),
       },
       {
         what: `${called}: ${1000 / STEADY_PAUSE_MS} writes a second: until the handler begins`,
@@ -187,10 +197,25 @@ async function steadily(couch: Couch, names: readonly string[], id: string): Pro
 }
 
 const write = (couch: Couch, name: string, _id: string) =>
-  couch.db(name).put({ _id, type: 'order', state: 'paid', written_at: Date.now() })
+  patiently(() => couch.db(name).put({ _id, type: 'order', state: 'paid', written_at: Date.now() }))
 
 /** Requests of ours to see what became of them. */
 let asked = 0
+/** Answers of the server that were its own failures. */
+let failed = 0
+
+/** A server that is asked too much fails now and then, which is one of the figures. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (thrown) {
+      if (!(thrown instanceof CouchError) || thrown.retry === 'never') throw thrown
+      failed += 1
+      await sleep(1000)
+    }
+  }
+}
 
 /** Milliseconds of each, when all are there, or there was time enough for them. */
 async function handled(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
@@ -199,7 +224,7 @@ async function handled(couch: Couch, names: readonly string[], id: string): Prom
   asked = 0
   await inParallel(names, async (name) => {
     while (Date.now() < until) {
-      const doc = await couch.db(name).get(id)
+      const doc = await patiently(() => couch.db(name).get(id))
       if (doc.state === 'invoiced') return void delays.push(Number(doc.handled_at) - Number(doc.written_at))
       asked += 1
       await sleep(200)

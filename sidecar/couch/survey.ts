@@ -10,6 +10,9 @@ export interface Reading {
   readonly changes: number
 }
 
+/** At 238 characters at most, a page is far smaller than the longest answer that is read. */
+const A_PAGE = 10_000
+
 /** CouchDB takes a hundred names in a request (`max_db_number_for_dbs_info_req`). */
 const A_REQUEST = 100
 
@@ -18,9 +21,26 @@ interface InfoRow {
   readonly info?: DbInfo | null
 }
 
-/** Names of all databases. Throws `CouchError`. */
-export const listDatabases = (couch: Couch, signal: AbortSignal): Promise<string[]> =>
-  couch.request<string[]>({ path: '_all_dbs', signal })
+/**
+ * Names of all databases that are wanted, in their order. No more than a page (two or more) of
+ * others is in memory. Throws `CouchError`.
+ */
+export async function listDatabases(
+  couch: Couch,
+  isWanted: (name: string) => boolean,
+  signal: AbortSignal,
+  aPage = A_PAGE,
+): Promise<string[]> {
+  const wanted: string[] = []
+  for (let last = ''; ; ) {
+    const query = { startkey: last, limit: aPage }
+    const page = await couch.request<string[]>({ path: '_all_dbs', query, signal })
+    const news = page.filter((name) => name > last)
+    for (const name of news) if (isWanted(name)) wanted.push(name)
+    if (page.length !== aPage || news.length === 0) return wanted // PouchDB has no pages: all come at once, each time
+    last = news.at(-1)!
+  }
+}
 
 /** How far each of these databases is, as far as it is there. Throws `CouchError`. */
 export async function* readDatabases(

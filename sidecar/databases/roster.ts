@@ -1,6 +1,7 @@
 import { userDatabasesOf } from '../accounts/names.ts'
 import { isAmong, isGlob } from '../core/glob.ts'
 import type { Couch } from '../couch/client.ts'
+import { listDatabases } from '../couch/survey.ts'
 
 /** Names and globs of all that a sidecar looks after: those of the settings, the control database, the users'. */
 export const patternsOf = ({
@@ -20,7 +21,9 @@ export async function groupDatabases(couch: Couch, patterns: readonly string[], 
   const groups = new Map<string, string[]>()
   for (const name of await resolveDatabases(couch, patterns, signal)) {
     const pattern = patternOf(name, patterns)
-    groups.set(pattern, [...(groups.get(pattern) ?? []), name])
+    const group = groups.get(pattern)
+    if (group) group.push(name)
+    else groups.set(pattern, [name])
   }
   return groups
 }
@@ -29,8 +32,8 @@ export async function groupDatabases(couch: Couch, patterns: readonly string[], 
 export async function resolveDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {
   const names = new Set(patterns.filter((pattern) => !isGlob(pattern)))
   if (patterns.some(isGlob)) {
-    const all = await couch.request<string[]>({ path: '_all_dbs', signal })
-    for (const name of all) if (isAmong(name, patterns)) names.add(name)
+    const isWanted = (name: string) => isAmong(name, patterns)
+    for (const name of await listDatabases(couch, isWanted, signal)) names.add(name)
   }
   return names
 }

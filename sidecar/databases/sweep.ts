@@ -24,13 +24,14 @@ const MISSING_LOOKS = 2
 /** Looks at all databases that are ours, for whatever no event has told. Throws `CouchError`. */
 export function createSweep({ couch, berths, berthOf, isOurs, find, renew, leave, log }: SweepOptions) {
   return async (signal: AbortSignal): Promise<void> => {
-    const all = new Set(await listDatabases(couch, signal))
-    const ours = [...all].filter(isOurs)
+    const known = await listDatabases(couch, (name) => berths.has(name) || isOurs(name), signal)
+    const there = new Set(known)
+    const ours = known.filter(isOurs)
     const isKept = new Set(ours)
     for (const [name, berth] of berths) {
-      berth.missing = all.has(name) ? 0 : berth.missing + 1
+      berth.missing = there.has(name) ? 0 : berth.missing + 1
       if (berth.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
-      if (berth.missing === MISSING_LOOKS || (all.has(name) && !isKept.has(name))) leave(berth)
+      if (berth.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(berth)
     }
     for await (const readings of readDatabases(couch, ours, signal)) {
       for (const [name, reading] of readings) {

@@ -17,7 +17,7 @@ export interface SweepOptions {
  */
 export function createSweep({ couch, book, isKept, add, remove }: SweepOptions) {
   return async (signal: AbortSignal): Promise<number> => {
-    const kept = (await listDatabases(couch, signal)).filter(isKept)
+    const kept = await listDatabases(couch, isKept, signal)
     const there = new Set(kept)
     for (const database of [...book.databases()]) if (!there.has(database)) remove(database)
     let added = 0

@@ -44,7 +44,7 @@ export function createSweep(options: SweepOptions): Sweep {
       coverage.expect(name, now)
     }
     const isIts = (name: string) => buckets.has(bucketOf(name)) && hasEvents(name)
-    const listed = (await listDatabases(couch, signal)).filter(isIts)
+    const listed = await listDatabases(couch, isIts, signal)
     for await (const readings of readDatabases(couch, listed, signal)) {
       for (const [name, reading] of readings) compare(name, reading)
     }
