@@ -1,28 +1,115 @@
-import { expect, test } from 'vitest'
-import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { describe, expect, test } from 'vitest'
+import type { Machines } from '../../ddocs/machine.ts'
+import { controlMachines, userMachines } from '../../ddocs/machines.ts'
+import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
+import { fold } from '../../sidecar/docstate/conflicts/fold.ts'
 import { mergeChannel, mergeSubscription } from '../../sidecar/channels/wishes/merge.ts'
 import { mergeAccount } from '../../sidecar/accounts/handlers.ts'
 import { mergeRecord } from '../../sidecar/channels/records/merge.ts'
+import { eventually } from '../support/eventually.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
 
 const stored = (fields: object) => ({ _id: 'a', _rev: '1-a', ...fields }) as StoredDoc
+
+/** As the engine merges what a device has sent with what is there: which of them counts is for it to say. */
+function merge(branches: readonly [StoredDoc, StoredDoc], base?: StoredDoc, machines: Machines = userMachines): Doc {
+  const [shown, leaf] = branches
+  const [machine, resolver] =
+    shown.type === 'channel' ? [machines.channel, mergeChannel] : [controlMachines.channel_record, mergeRecord]
+  const onFault = (fault: unknown) => {
+    throw new Error('the resolver failed', { cause: fault })
+  }
+  return fold(shown, [{ leaf, base }], { machine, resolver, onFault })
+}
+
+/** Whichever of the two CouchDB shows. */
+function eitherWay(one: StoredDoc, other: StoredDoc, base: StoredDoc | undefined, expected: object): void {
+  for (const revs of [
+    ['5-a', '5-b'],
+    ['5-b', '5-a'],
+    ['9-a', '5-b'],
+    ['5-a', '9-b'],
+  ]) {
+    const [first, second] = [stored({ ...one, _rev: revs[0] }), stored({ ...other, _rev: revs[1] })]
+    expect(merge([first, second], base), revs.join()).toMatchObject(expected)
+    expect(merge([second, first], base), revs.join()).toMatchObject(expected)
+  }
+}
+
+const asked = stored({ type: 'channel', state: 'new', name: 'photos', owner: 'ann@example.com', members: [] })
+const ready = stored({ ...asked, state: 'ready', database: 'channel-1', syncpoint: 'http://a/channel-1' })
+const again = stored({ ...ready, database: 'channel-2', syncpoint: 'http://a/channel-2' })
 
 test.each([
   ['the owner has changed the members', { members: ['b'] }, { state: 'new', members: ['b'] }],
   ['the owner has changed the data', { data: { color: 'red' } }, { state: 'new', members: [], data: { color: 'red' } }],
   ['nobody has changed anything', {}, { state: 'ready', members: [] }],
 ])('a channel that was written twice is asked for anew if %s', (_, change, expected) => {
-  const base = stored({ type: 'channel', state: 'new', members: [] })
-  const ours = stored({ ...base, state: 'ready', database: 'channel-1' })
-  const theirs = stored({ ...base, ...change })
-  expect(mergeChannel({ ours, theirs, base })).toMatchObject({ ...expected, database: 'channel-1' })
+  eitherWay(ready, stored({ ...asked, ...change }), asked, { ...expected, database: 'channel-1' })
 })
 
-test('a channel that is being closed stays so', () => {
-  const base = stored({ type: 'channel', state: 'ready', members: [] })
-  const ours = stored({ ...base, state: 'closing', close: 'archive' })
-  expect(mergeChannel({ ours, theirs: stored({ ...base, state: 'new', members: ['b'] }), base })).toMatchObject({
-    state: 'closing',
+describe('a channel that somebody closes', () => {
+  const closing = stored({ ...ready, state: 'closing', close: 'delete' })
+  const closed = stored({ ...closing, state: 'closed' })
+
+  test.each([
+    ['while its members are changed', closing, stored({ ...ready, state: 'new', members: ['b'] })],
+    ['while they are being told', closing, stored({ ...ready, state: 'accepted', members: ['b'] })],
+    ['and who edits it offline comes late', closed, stored({ ...ready, state: 'new', members: ['b'] })],
+  ])('is closed: %s', (_, one, other) => {
+    eitherWay(one, other, ready, { state: one.state, close: 'delete', database: 'channel-1' })
+    eitherWay(one, other, undefined, { state: one.state, close: 'delete', database: 'channel-1' })
+  })
+
+  test('in two ways is archived', () => {
+    eitherWay(closing, stored({ ...closing, close: 'archive' }), ready, { state: 'closing', close: 'archive' })
+  })
+
+  test('and makes again, is another one: a closing that comes late is of the one before', () => {
+    eitherWay(closing, again, ready, { state: 'ready', database: 'channel-2' })
+    eitherWay(closing, again, undefined, { state: 'new', database: 'channel-2' })
+    eitherWay(closed, stored({ ...closed, state: 'new' }), closing, { state: 'new' })
+  })
+
+  test('and makes again has nothing of what was wished for the one before', () => {
+    const late = stored({ ...ready, state: 'new', members: ['bob@example.com'] })
+    eitherWay(late, again, ready, { state: 'ready', database: 'channel-2', members: [] })
+  })
+
+  test('is closed for its record, too, whatever was written beside it', () => {
+    const record = stored({ type: 'channel_record', state: 'changed', life: 1, members: ['b'], former: [] })
+    const end = stored({ ...record, state: 'closing', close: 'delete' })
+    eitherWay(stored({ ...record, state: 'ready' }), end, record, { state: 'closing', close: 'delete' })
+    eitherWay(stored({ ...end, state: 'closed' }), record, record, { state: 'closed', close: 'delete' })
+    eitherWay(end, stored({ ...end, close: 'archive' }), record, { state: 'closing', close: 'archive' })
+  })
+})
+
+test.each([
+  ['one adds and one removes', ['bob'], [], ['bob', 'dora'], ['dora']],
+  ['both add', ['bob'], ['bob', 'carl'], ['bob', 'dora'], ['bob', 'carl', 'dora']],
+  ['both remove', ['bob', 'carl'], ['bob'], ['carl'], []],
+  ['one spells it otherwise', ['bob'], ['Bob'], ['bob', 'dora'], ['Bob', 'dora']],
+])('members are merged one by one: %s', (_, before, one, other, expected) => {
+  const base = stored({ ...ready, members: before })
+  const branches = [one, other].map((members) => stored({ ...ready, state: 'new', members }))
+  const merged = merge([branches[0]!, branches[1]!], base)
+  expect({ ...merged, members: [...(merged.members as string[])].sort() }).toMatchObject({
+    ...{ state: 'new', members: [...expected].sort() },
+  })
+})
+
+test('a wish that the sidecar has not seen is asked for anew, also of a channel that was refused', () => {
+  const refused = stored({ ...asked, state: 'error', error: { code: 'bad_channel', reason: 'r', at: 't' } })
+  const merged = merge([refused, stored({ ...asked, members: ['b'] })], asked)
+  expect(merged).toMatchObject({ state: 'new', members: ['b'] })
+  expect(merged).not.toHaveProperty('error')
+})
+
+test('a member who was removed does not come back with a branch of which nobody knows where it began', () => {
+  const now = stored({ ...ready, members: ['carl'] })
+  eitherWay(now, stored({ ...ready, state: 'new', members: ['bob', 'carl'] }), undefined, {
+    ...{ state: 'ready', members: ['carl'] },
   })
 })
 
@@ -66,4 +153,30 @@ test('members that were changed offline, while the sidecar wrote the channel, ar
   const copy = await inState(couch, bobs, (await couch.db(controlDb).withPrefix('channel:'))[0]!._id, 'ready')
   expect(copy).toMatchObject({ database: ready.database, members: [bob.address] })
   expect(await inState(couch, anns, 'photos', 'ready')).toMatchObject({ members: [bob.address] })
+})
+
+test('a closing that was meant for the channel before does not close the one that was made again', async () => {
+  const controlDb = createControlDb()
+  const { couch } = await startWorker(controlDb)
+  const ann = newPerson('ann')
+  const phone = await addDevice(couch, controlDb, ann)
+  const anns = await phone.database()
+  const inDb = (state: string) => inState(couch, anns, 'photos', state)
+  const put = (doc: object) => phone.couch.db(anns).put(JSON.parse(JSON.stringify(doc)) as StoredDoc)
+  await phone.couch.db(anns).put(channel(ann, 'photos'))
+  const first = await inDb('ready')
+  await put({ ...first, state: 'closing', close: 'archive' })
+  await put({ ...(await inDb('closed')), state: 'new', close: undefined })
+  const second = await inDb('ready')
+
+  const [start, hash] = [Number(first._rev.split('-')[0]) + 1, first._rev.split('-')[1]!]
+  const { docstate: _entry, ...offline } = { ...first, state: 'closing', close: 'delete', docstate: undefined }
+  const _revisions = { start, ids: ['0'.repeat(32), hash] }
+  await phone.couch.db(anns).merge([{ ...offline, _rev: `${start}-${'0'.repeat(32)}`, _revisions }])
+  await eventually(async () => {
+    const leaves = await couch.db(anns).leaves('photos')
+    expect(leaves.filter(({ _deleted }) => !_deleted)).toHaveLength(1)
+  })
+  expect(await inDb('ready')).toMatchObject({ database: second.database })
+  expect((await couch.db(String(second.database)).info()).db_name).toBe(second.database)
 })

@@ -32,8 +32,13 @@ async function prepare() {
   return { db, couch, put }
 }
 
+const note = { note: { content_type: 'text/plain', data: 'YQ==' } }
 const changes: readonly [string, string, object, string][] = [
   ['revokes a device', 'device-1', { state: 'revoked' }, 'fine'],
+  ['writes nothing more into a device', 'device-1', { state: 'revoked', a: 'x' }, 'expected no fields but'],
+  ['attaches nothing to a device', 'device-1', { state: 'revoked', _attachments: note }, 'expected no fields but'],
+  ['attaches nothing to a channel', 'photos', { state: 'new', _attachments: note }, '_attachments: expected none'],
+  ['makes no channel huge', 'photos', { state: 'new', data: { a: 'x'.repeat(200_000) } }, 'expected up to 150000'],
   ['takes no other device for its own', 'device-1', { state: 'revoked', device_id: 'device:2' }, 'device_id: expected'],
   ['changes the members of its channel', 'photos', { state: 'new', members: ['c@example.com'] }, 'fine'],
   [
@@ -75,6 +80,11 @@ const made: readonly [string, Doc, string][] = [
   ['no channel of a role', { _id: 'new', ...theirs, state: 'new' }, 'owner_role: expected'],
   ['no device', { _id: 'device-9', type: 'device', state: 'active' }, '(none: only the sidecar makes them)'],
   ['nothing under ids of the sidecar', { _id: 'channel:9', type: 'note' }, 'the sidecar’s own'],
+  [
+    'no huge subscription',
+    { _id: 's', type: 'subscription', state: 'new', channel_id: 'x', a: 'x'.repeat(200_000) },
+    'expected up to 150000',
+  ],
   ['a subscription', { _id: 's', type: 'subscription', state: 'new', channel_id: 'x' }, 'fine'],
   ['no invitation', { _id: 's', type: 'subscription', state: 'invite', channel_id: 'x' }, 'begins in state new'],
   ['what is the app’s own', { _id: 'setting', type: 'setting', color: 'red' }, 'fine'],

@@ -5,7 +5,7 @@
  */
 import { forbid, has, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
 import { asAskedAgain, beforeOf, refusalOf } from '../../lib/guard.ts'
-import { presentOf, unchangedFaults } from '../../lib/shape.ts'
+import { presentOf, unchangedFaults, unknownFaults } from '../../lib/shape.ts'
 import type { Machines } from '../../machine.ts'
 
 /** What the sidecar writes in documents of a type. */
@@ -14,6 +14,9 @@ const SIDECARS: Readonly<Record<string, readonly string[]>> = {
   channel: ['database', 'syncpoint', 'owner_role', 'error'],
   subscription: ['from', 'error'],
 }
+
+/** Characters of JSON, with the revisions: more than a channel of 250 members has. */
+const MOST = 150_000
 
 /** The sidecar makes documents of these ids, and nobody else. */
 const RESERVED = /^(device-|channel:)/
@@ -35,6 +38,17 @@ export default function validate(
   if (typeof type !== 'string' || !has(SIDECARS, type)) return
   const fields = presentOf({ ...before, ...newDoc }, SIDECARS[type] ?? [])
   const kept = newDoc.state === 'new' ? presentOf(newDoc, fields) : fields // whoever asks anew may leave them out
-  const faults = unchangedFaults(newDoc, before, kept, 'what the sidecar wrote')
+  const faults = [...unchangedFaults(newDoc, before, kept, 'what the sidecar wrote'), ...sizeFaults(newDoc)]
   if (faults.length > 0) forbid(faults.join('; '))
+}
+
+/**
+ * What could not be read or merged any more would hold up what becomes of it. A device is no larger than the sidecar made
+ * it: there is nothing in two of them that could not be merged.
+ */
+function sizeFaults(doc: Doc): string[] {
+  if (doc.type === 'device') return unknownFaults(doc, ['type', 'state', 'docstate', ...(SIDECARS.device ?? [])])
+  if (doc._attachments !== undefined) return ['_attachments: expected none']
+  const size = JSON.stringify(doc).length
+  return size > MOST ? [`expected up to ${MOST} characters of JSON, got ${size}`] : []
 }

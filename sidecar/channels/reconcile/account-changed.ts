@@ -8,8 +8,8 @@ import { isCouchError } from '../../couch/errors.ts'
 import { userNameOf } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isMember, isOpen, type StoredRecord } from '../documents.ts'
-import { subscriptionIdOf } from '../names.ts'
-import { copiesOf, copyIdOf } from './copies.ts'
+import { copiesOf } from './copies.ts'
+import { readCopies } from './read-copies.ts'
 import { giveRoles } from './roles.ts'
 import { readRecords, readTruth, type Truth } from './truth.ts'
 
@@ -32,9 +32,10 @@ const TRIES = 20
  */
 export const reconcile = (options: ReconcileOptions) => async (account: StoredAccount, ctx: Context) => {
   const call = { signal: ctx.signal }
-  const { devices } = await readTruth(options.control, account, call)
-  const hasDevice = devices.some(({ state }) => state === 'active')
-  if (account.database === undefined && !hasDevice) return { ...account, state: 'ready' as const }
+  const known = await readTruth(options.control, account, call)
+  const hasDevice = known.devices.some(({ state }) => state === 'active')
+  if (account.database === undefined && !hasDevice)
+    return { ...account, ...stillCounting(known, account), state: 'ready' as const }
   const database = await databaseFor(options, account, ctx.signal)
   for (let tries = 1; tries <= TRIES; tries++) {
     const truth = await bringAbout(options, account, database, call)
@@ -72,29 +73,34 @@ async function isThere(database: Database, signal: AbortSignal): Promise<boolean
   }
 }
 
-/** The truth that was brought about; undefined if something has changed under its hands. */
+/**
+ * The truth that was brought about; undefined if something has changed under its hands. First the roles, which follow from
+ * what no device can write: what stands in the user's own database holds them up in no way.
+ */
 async function bringAbout(
-  { couch, control, syncUrl }: ReconcileOptions,
+  options: ReconcileOptions,
   account: StoredAccount,
   name: string,
   call: CallOptions,
 ): Promise<Truth | undefined> {
-  const [users, database] = [couch.db('_users'), couch.db(name)]
-  const userNames = account.devices.map(userNameOf)
-  const channelIds = (await readRecords(control, account, call)).map((record) => copyIdOf(record, account))
-  const accounts = await users.getMany(
-    userNames.map((user) => `org.couchdb.user:${user}`),
-    call,
-  )
-  const copies = await database.getMany([...userNames, ...channelIds, ...channelIds.map(subscriptionIdOf)], call)
-
+  const { couch, control, syncUrl } = options
+  if (!(await giveAccess(options, account, call))) return undefined
+  const database = couch.db(name)
+  const there = await readCopies(database, account, await readRecords(control, account, call), call)
   const truth = await readTruth(control, account, call)
-  const isActive = (id: unknown) => truth.devices.some(({ _id, state }) => _id === id && state === 'active')
-  const active = accounts.filter(({ device_id }) => isActive(device_id))
-  const roles = truth.records.filter((record) => isOpenTo(record, account)).map(({ role }) => role)
-  if (!(await giveRoles(users, active, [account.owner_role, ...roles], call))) return undefined
-  const there = new Map(copies.map((doc) => [doc._id, doc]))
   return (await areWritten(database, copiesOf(truth, account, syncUrl, there), call)) ? truth : undefined
+}
+
+/** Whether its users have the roles of its channels now, and no others. */
+async function giveAccess({ couch, control }: ReconcileOptions, account: StoredAccount, call: CallOptions) {
+  const users = couch.db('_users')
+  const names = account.devices.map((device) => `org.couchdb.user:${userNameOf(device)}`)
+  const known = await users.getMany(names, call)
+  const { devices, records } = await readTruth(control, account, call)
+  const isActive = (id: unknown) => devices.some(({ _id, state }) => _id === id && state === 'active')
+  const roles = records.filter((record) => isOpenTo(record, account)).map(({ role }) => role)
+  const active = known.filter(({ device_id }) => isActive(device_id))
+  return giveRoles(users, active, [account.owner_role, ...roles], call)
 }
 
 const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)

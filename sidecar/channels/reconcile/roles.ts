@@ -7,8 +7,9 @@ import { same } from '../../../ddocs/lib/same.ts'
 const OURS = /^(owner|channel)-[0-9a-f]{32}$/
 
 /**
- * Gives these users exactly these roles of ours. False if one of them has changed since it was read: then somebody else
- * may know something newer.
+ * Gives these users exactly these roles of ours, and takes out what stands beside a user's document: it would come back when
+ * that is deleted. True if there was nothing to do. Else it is to be looked at again: somebody else may know something newer,
+ * or have written at the same moment, and a cluster takes both.
  *
  * @param users documents of `_users`, read before it was known which roles they are to have
  */
@@ -18,18 +19,21 @@ export async function giveRoles(
   roles: readonly string[],
   options: CallOptions,
 ): Promise<boolean> {
-  for (const user of docs) {
+  let isDone = true
+  for (const { _conflicts = [], ...user } of docs) {
     const given = rolesOf(user)
     const wanted = [...given.filter((role) => !OURS.test(role)), ...roles]
-    if (same([...given].sort(), [...wanted].sort())) continue
+    const isRight = same([...given].sort(), [...wanted].sort())
+    if (isRight && _conflicts.length === 0) continue
+    isDone = false
     try {
-      await users.put({ ...user, roles: wanted }, options)
+      for (const rev of _conflicts) await users.remove(user._id, rev, options)
+      if (!isRight) await users.put({ ...user, roles: wanted }, options)
     } catch (thrown) {
-      if (isCouchError(thrown, 'conflict')) return false
-      throw thrown
+      if (!isCouchError(thrown, 'conflict') && !isCouchError(thrown, 'not_found')) throw thrown
     }
   }
-  return true
+  return isDone
 }
 
 const rolesOf = ({ roles }: StoredDoc): readonly string[] =>

@@ -1,19 +1,31 @@
 import type { Resolver } from '../../docstate/conflicts/merge.ts'
 import type { ChannelRecord } from '../documents.ts'
+import { closeOf, isEnding } from '../ending.ts'
+
+type Stated = ChannelRecord & { readonly state: string }
 
 /**
- * Two records of one channel that a cluster has taken both: of the later life, looked at again, and everybody is told
- * who was a member in either.
+ * Two records of one channel that a cluster has taken both: of the later life, closed if one of them says so, else looked
+ * at again; and everybody is told who was a member in either.
  */
 export const mergeRecord: Resolver = ({ ours, theirs }) => {
-  const [one, other] = [ours, theirs] as unknown as [ChannelRecord & { state: string }, ChannelRecord]
+  const [one, other] = [ours, theirs] as unknown as [Stated, Stated]
   const [later, earlier] = other.life > one.life ? [other, one] : [one, other]
   const gone = [...later.former, ...earlier.former, ...earlier.members].filter((who) => !later.members.includes(who))
   const ended = [...(one.ended ?? []), ...(other.ended ?? [])]
   return {
     ...later,
-    state: later.state === 'ready' ? 'changed' : later.state,
+    ...(later.state === 'ready' && { state: 'changed' }),
+    ...(one.life === other.life && endOf([one, other].filter(isEnding))),
     former: [...new Set(gone)],
     ...(ended.length > 0 && { ended: [...new Map(ended.map((end) => [end.database, end])).values()] }),
   }
+}
+
+/** Of those of one life that are closing or closed. */
+function endOf([first, second]: readonly Stated[]): Partial<Stated> {
+  if (!first) return {}
+  const closed = [first, second].find((record) => record?.state === 'closed')
+  const close = closed?.close ?? (second ? closeOf(first, second) : first.close)
+  return { state: closed ? 'closed' : 'closing', ...(close && { close }) }
 }
