@@ -47,16 +47,20 @@ function asWished({ data: _data, ...record }: StoredRecord, wish: Channel): Chan
   return { ...(record as StoredRecord), state: 'changed', members, former: [...new Set(gone)], ...(data && { data }) }
 }
 
+/** Nobody has got it, and nobody will: he was no member when its turn came, or it could not be sent. */
+const UNSENT = ['needless', 'error']
+
 async function invite(
   { _id: record, database, name, owner }: ChannelRecord,
   member: string,
   ctx: Context,
 ): Promise<void> {
   const _id = invitationIdOf(database, member)
-  if (await ctx.find(_id)) return
+  const there = await ctx.find(_id)
+  if (there && !UNSENT.includes(String(there.state))) return
   const invitation: Invitation = { _id, type: 'invitation', state: 'new', record, member, owner, channel: name }
   try {
-    await ctx.put(invitation)
+    await ctx.put({ ...invitation, ...(there && { _rev: there._rev }) })
   } catch (thrown) {
     if (!isCouchError(thrown, 'conflict')) throw thrown // another worker has made it
   }
