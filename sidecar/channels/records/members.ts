@@ -1,17 +1,20 @@
 import type { Accounts } from '../../accounts/accounts.ts'
+import { SidecarError } from '../../core/errors.ts'
 import type { Couch } from '../../couch/client.ts'
+import type { CallOptions } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Channel, ChannelRecord, Invitation, StoredRecord } from '../documents.ts'
-import { invitationIdOf } from '../names.ts'
-import { normaliseName } from '../names.ts'
+import { invitationIdOf, normaliseName } from '../names.ts'
 import { channelFaults, isAsWished, membersOf } from '../shape.ts'
+import { namedAnew, type Newcomers } from './newcomers.ts'
 import { tellAll } from './tell-all.ts'
 
 export interface MembersOptions {
   readonly couch: Couch
   readonly accounts: Accounts
+  readonly newcomers: Newcomers
 }
 
 /**
@@ -19,16 +22,24 @@ export interface MembersOptions {
  * told, and who has no device yet is invited by mail. What is true is written before anybody is told.
  */
 export const tellMembers =
-  ({ couch, accounts }: MembersOptions) =>
+  ({ couch, accounts, newcomers }: MembersOptions) =>
   async (record: StoredRecord, ctx: Context) => {
     const options = { signal: ctx.signal }
     const wish = asWish(await couch.db(record.user_database).find(record.document, {}, options), record)
-    const now = wish && !isAsWished(record, wish) ? await ctx.save(asWished(record, wish)) : record
+    const isFollowed = wish && !isAsWished(record, wish) && (await isAdmitted(newcomers, record, wish, options))
+    const now = isFollowed ? await ctx.save(asWished(record, wish)) : record
     for (const { database, address } of await tellAll(accounts, now, options)) {
       if (database === undefined) await invite(now, address, ctx)
     }
     return { ...now, state: 'ready' as const, former: [] }
   }
+
+/** Whether its members may be new here. Of a wish that nobody has taken yet its own handler says it to the owner. */
+async function isAdmitted(newcomers: Newcomers, record: ChannelRecord, wish: Channel, options: CallOptions) {
+  if (await newcomers.admit(record.owner, namedAnew(record, wish), options)) return true
+  if (wish.state === 'new') return false
+  throw new SidecarError('too_many_invitations', 'its owner names too many new addresses; looking again later')
+}
 
 const WISHED = ['new', 'accepted', 'ready']
 
