@@ -18,8 +18,8 @@ export interface News {
 /** The accounts, in the control database. Every method throws `CouchError`, or the signal's reason. */
 export interface Accounts {
   find(address: string, options: CallOptions): Promise<StoredAccount | undefined>
-  /** Those of these addresses that have none. */
-  unknown(addresses: readonly string[], options: CallOptions): Promise<readonly string[]>
+  /** Those of these addresses that are there. */
+  among(addresses: readonly string[], options: CallOptions): Promise<readonly StoredAccount[]>
   /** Whose control database this is; undefined if it is nobody's, whatever it is called. */
   ofDatabase(database: string, options: CallOptions): Promise<StoredAccount | undefined>
   /** Has everything of an account looked at, or looked at again. Makes the account of an address that has none. */
@@ -53,10 +53,10 @@ export function createAccounts(control: Database): Accounts {
   return {
     find: (address, options) => find(accountIdOf(address), options),
 
-    async unknown(addresses, options) {
+    async among(addresses, options) {
       if (addresses.length === 0) return []
-      const known = new Set((await control.getMany(addresses.map(accountIdOf), options)).map(({ _id }) => _id))
-      return addresses.filter((address) => !known.has(accountIdOf(address)))
+      const docs = await control.getMany(addresses.map(accountIdOf), options)
+      return docs.flatMap((doc) => asAccount(doc) ?? [])
     },
 
     async ofDatabase(database, options) {

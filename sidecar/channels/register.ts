@@ -58,7 +58,7 @@ export function createChannels(options: ChannelsOptions): Channels {
   const database = couch.db(controlDb)
   const accounts = createAccounts(database)
   const records = createRecords(database)
-  const newcomers = createNewcomers({ accounts, control: database, clock })
+  const newcomers = createNewcomers({ accounts, records, control: database, clock })
   const compiler = createCompiler()
   const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs] }
   const userTemplates = [{ folder: ddocsFolder('user'), machines }]

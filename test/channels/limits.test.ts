@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ownerHashOf } from '../../sidecar/devices/names.ts'
-import { deleteDb } from '../support/couchdb.ts'
+import { deleteDb, uniqueName } from '../support/couchdb.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
 
 async function start(config: NonNullable<Parameters<typeof startWorker>[1]>['config'] = {}) {
@@ -56,4 +56,22 @@ test('an owner names so many new addresses within an hour, however many edits th
   await change({ state: 'new', members: [bob], data: { color: 'red' } }) // he is known
   expect(await photosIn('ready')).toMatchObject({ members: [bob], data: { color: 'red' } })
   expect(await control.withPrefix('account:')).toHaveLength(2)
+})
+
+test('who is in a thousand channels is invited to no more of them', async () => {
+  const { control, ann, own, change, photosIn } = await start()
+  const { address, role } = newPerson('bob')
+  const channels = Array.from({ length: 1000 }, (_, i) => `channel:${i}`)
+  const fields = { address, owner_role: role, user_id: 'user-bob', devices: [], channels }
+  const record = { type: 'channel_record', state: 'ready', owner: 'eve@example.com', members: [address], former: [] }
+  const database = uniqueName('channel-none')
+  await control.bulk(channels.map((_id) => JSON.stringify({ _id, ...record, database })))
+  await control.put({ _id: `account:${ownerHashOf(address)}`, type: 'account', state: 'ready', ...fields })
+  await own.put(channel(ann, 'photos', { members: [address] }))
+  expect((await photosIn('error')).error).toMatchObject({ code: 'member_full' })
+
+  await control.put({ ...(await control.get(channels[0]!)), members: [] })
+  await change({ state: 'new' })
+  await photosIn('ready')
+  expect((await control.withPrefix('invitation:')).map(({ member }) => member)).toEqual([address])
 })

@@ -34,11 +34,12 @@ export const tellMembers =
     return { ...now, state: 'ready' as const, former: [] }
   }
 
-/** Whether its members may be new here. Of a wish that nobody has taken yet its own handler says it to the owner. */
+/** Whether all of them may be members. Of a wish that nobody has taken yet its own handler says it to the owner. */
 async function isAdmitted(newcomers: Newcomers, record: ChannelRecord, wish: Channel, options: CallOptions) {
-  if (await newcomers.admit(record.owner, namedAnew(record, wish), options)) return true
+  const refusal = await newcomers.refusal(record.owner, namedAnew(record, wish), options)
+  if (!refusal) return true
   if (wish.state === 'new') return false
-  throw new SidecarError('too_many_invitations', 'its owner names too many new addresses; looking again later')
+  throw new SidecarError(refusal.code, `${refusal.reason}; looking again later`)
 }
 
 const WISHED = ['new', 'accepted', 'ready']

@@ -3,7 +3,7 @@ import type { StoredAccount } from '../../accounts/documents.ts'
 import type { Couch } from '../../couch/client.ts'
 import { readDatabases } from '../../couch/survey.ts'
 import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
-import { MOST_NEW, namedAnew, type Newcomers } from '../records/newcomers.ts'
+import { namedAnew, type Newcomers } from '../records/newcomers.ts'
 
 export interface Room {
   readonly couch: Couch
@@ -33,7 +33,6 @@ export async function refuseCrowd(
   { address }: StoredAccount,
   signal: AbortSignal,
 ): Promise<void> {
-  if (await newcomers.admit(address, namedAnew(record, wish), { signal })) return
-  const most = `no more than ${MOST_NEW} addresses that are new here within an hour`
-  throw new Reject('too_many_invitations', `members: expected ${most}, got more; ask again later`)
+  const refusal = await newcomers.refusal(address, namedAnew(record, wish), { signal })
+  if (refusal) throw new Reject(refusal.code, refusal.reason)
 }
