@@ -1,6 +1,7 @@
 import { defineMachines } from './machine.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
+const QUARTER_MS = 15 * 60 * 1000
 
 /** The machines of the control database. `docs/machines.md` shows them as diagrams, made from this table. */
 export const controlMachines = defineMachines({
@@ -40,9 +41,14 @@ export const controlMachines = defineMachines({
     error: { next: { new: 'sidecar', changed: 'sidecar', closing: 'sidecar' } },
   },
   invitation: {
-    new: { mode: 'unsafe', create: 'sidecar', next: { sent: 'sidecar', needless: 'sidecar', error: 'sidecar' } },
+    new: {
+      mode: 'unsafe',
+      create: 'sidecar',
+      next: { sent: 'sidecar', waiting: 'sidecar', needless: 'sidecar', error: 'sidecar' },
+    },
+    waiting: { next: { new: 'sidecar' }, timeout: { afterMs: QUARTER_MS, next: 'new' } },
     sent: {},
-    needless: {},
+    needless: { next: { new: 'sidecar' } },
     error: { next: { new: 'sidecar' } },
   },
 })

@@ -11,11 +11,15 @@ export interface News {
   readonly device?: string
   /** Id of a channel record. */
   readonly channel?: string
+  /** A database that is kept for good. */
+  readonly archived?: string
 }
 
 /** The accounts, in the control database. Every method throws `CouchError`, or the signal's reason. */
 export interface Accounts {
   find(address: string, options: CallOptions): Promise<StoredAccount | undefined>
+  /** Those of these addresses that are there. */
+  among(addresses: readonly string[], options: CallOptions): Promise<readonly StoredAccount[]>
   /** Whose control database this is; undefined if it is nobody's, whatever it is called. */
   ofDatabase(database: string, options: CallOptions): Promise<StoredAccount | undefined>
   /** Has everything of an account looked at, or looked at again. Makes the account of an address that has none. */
@@ -49,6 +53,12 @@ export function createAccounts(control: Database): Accounts {
   return {
     find: (address, options) => find(accountIdOf(address), options),
 
+    async among(addresses, options) {
+      if (addresses.length === 0) return []
+      const docs = await control.getMany(addresses.map(accountIdOf), options)
+      return docs.flatMap((doc) => asAccount(doc) ?? [])
+    },
+
     async ofDatabase(database, options) {
       const ownership = (await control.find(ownershipIdOf(database), {}, options)) as Partial<Ownership> | undefined
       if (ownership?.type !== 'user_database' || typeof ownership.account !== 'string') return undefined
@@ -77,13 +87,15 @@ function newAccount(given: string): Account & { state: string } {
  * In state `changed`, as if it had just come there: also where it is so already, since whoever looks at it now may have
  * looked too soon. One without a user's id gets that first.
  */
-function withNews({ docstate: _entry, error: _error, ...account }: Account, { device, channel }: News): Account {
-  const { user_id, devices, channels } = account
+function withNews({ docstate: _entry, error: _error, ...account }: Account, news: News): Account {
+  const { user_id, devices, channels, archived = [] } = account
+  const kept = withOne(archived, news.archived)
   return {
     ...account,
     state: user_id === undefined ? 'new' : 'changed',
-    devices: withOne(devices, device),
-    channels: withOne(channels, channel),
+    devices: withOne(devices, news.device),
+    channels: withOne(channels, news.channel),
+    ...(kept.length > 0 && { archived: kept }),
   }
 }
 

@@ -27,6 +27,7 @@ export const mergeAccount: Resolver = ({ ours, theirs }) => {
   const database = one.database ?? other.database
   const user_id =
     (one.database !== undefined ? one.user_id : other.database && other.user_id) ?? one.user_id ?? other.user_id
+  const archived = [...(one.archived ?? []), ...(other.archived ?? [])]
   return {
     ...one,
     ...(user_id !== undefined && { user_id }),
@@ -34,5 +35,6 @@ export const mergeAccount: Resolver = ({ ours, theirs }) => {
     state: user_id === undefined ? 'new' : 'changed',
     devices: [...new Set([...one.devices, ...other.devices])],
     channels: [...new Set([...one.channels, ...other.channels])],
+    ...(archived.length > 0 && { archived: [...new Set(archived)] }),
   }
 }

@@ -9,8 +9,12 @@ export const normaliseName = (name: string): string => name.trim().normalize('NF
 /** One record for a name of an owner, whoever makes it first. The user's id is random, so nobody else guesses it. */
 export const recordIdOf = (userId: string, name: string): string => `channel:${digest(userId, normaliseName(name))}`
 
-/** Of the database and of the role. Each life of a channel has its own. */
-export const databaseNameOf = (recordId: string, life: number): string => `channel-${digest(recordId, life)}`
+/**
+ * Of the database and of the role. Each life of a channel has its own, which does not follow from what its members know:
+ * the id of the record is not enough.
+ */
+export const databaseNameOf = (userId: string, name: string, life: number): string =>
+  `channel-${digest(userId, normaliseName(name), life)}`
 
 /** One subscription for a channel, whichever device makes it. */
 export const subscriptionIdOf = (channelId: string): string => `subscription:${channelId}`

@@ -15,6 +15,7 @@ import { mailInvitation } from './records/invitation-new.ts'
 import { makeChannel } from './records/make.ts'
 import { tellMembers } from './records/members.ts'
 import { mergeRecord } from './records/merge.ts'
+import { createNewcomers } from './records/newcomers.ts'
 import { createRecords } from './records/records.ts'
 import { takeClosing } from './wishes/channel-closing.ts'
 import { takeWish } from './wishes/channel-new.ts'
@@ -57,6 +58,7 @@ export function createChannels(options: ChannelsOptions): Channels {
   const database = couch.db(controlDb)
   const accounts = createAccounts(database)
   const records = createRecords(database)
+  const newcomers = createNewcomers({ accounts, records, control: database, clock })
   const compiler = createCompiler()
   const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs] }
   const userTemplates = [{ folder: ddocsFolder('user'), machines }]
@@ -70,8 +72,8 @@ export function createChannels(options: ChannelsOptions): Channels {
         makeDatabase({ couch, compiler }, { name, role, templates: userTemplates }, { signal })
       control.safe('account', 'changed', reconcile({ couch, control: database, makeUserDatabase, syncUrl }), UNTIL_DONE)
       control.safe('channel_record', 'new', makeChannel(making), UNTIL_DONE)
-      control.safe('channel_record', 'changed', tellMembers({ couch, accounts }), UNTIL_DONE)
-      control.safe('channel_record', 'closing', closeChannel({ couch }), UNTIL_DONE)
+      control.safe('channel_record', 'changed', tellMembers({ couch, accounts, newcomers }), UNTIL_DONE)
+      control.safe('channel_record', 'closing', closeChannel({ couch, accounts }), UNTIL_DONE)
       control.safe('channel_record', 'closed', tellClosed({ accounts }), UNTIL_DONE)
       const inviting = { accounts, templates, clock, invitesPerOwner }
       control.unsafe('invitation', 'new', mailInvitation(inviting), MAIL_TRIES)
@@ -79,7 +81,7 @@ export function createChannels(options: ChannelsOptions): Channels {
       control.resolve('channel_record', mergeRecord)
     },
     registerUser(control) {
-      control.safe('channel', 'new', takeWish({ accounts, records, channelsPerOwner }), UNTIL_DONE)
+      control.safe('channel', 'new', takeWish({ couch, accounts, records, newcomers, channelsPerOwner }), UNTIL_DONE)
       control.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
       control.safe('subscription', 'new', activate)
       control.safe('device', 'revoked', revokeDevice({ control: database, accounts }), UNTIL_DONE)

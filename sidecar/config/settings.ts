@@ -93,7 +93,7 @@ export const settings = z.object({
   }),
   SIDECAR_CHANNELS_PER_OWNER: described(whole(0, 1_000_000).prefault('100'), {
     argument: 'number',
-    meaning: 'the most channels of one owner; each is a database',
+    meaning: 'the most channels of one owner, with those that were archived; each is a database',
   }),
   SIDECAR_CHANNEL_DDOCS: described(folders.optional(), {
     argument: 'folders',

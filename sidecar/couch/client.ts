@@ -4,6 +4,7 @@ import { CouchError, codeOf } from './errors.ts'
 import { createReadMany } from './read-many.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
+import { createSign, type Sign } from './signature.ts'
 
 export interface CouchRequest {
   readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'HEAD'
@@ -29,6 +30,8 @@ export interface Couch {
   /** The bytes of an endless answer, as they come. Throws like `request`, also while reading. */
   stream(request: CouchRequest & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>>
   db(name: string): Database
+  /** By the credentials with which this client logs in. */
+  readonly sign: Sign
   /** Closes every connection; requests under way fail. */
   close(): Promise<void>
 }
@@ -52,8 +55,8 @@ const REQUEST_TIMEOUT_MS = 60_000
 export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
   const address = new URL(url)
   const headers: Record<string, string> = {}
+  const user = `${decodeURIComponent(address.username)}:${decodeURIComponent(address.password)}`
   if (address.username) {
-    const user = `${decodeURIComponent(address.username)}:${decodeURIComponent(address.password)}`
     headers.authorization = `Basic ${Buffer.from(user).toString('base64')}`
   }
   address.username = address.password = ''
@@ -111,6 +114,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
     },
 
     db: (name) => createDatabase(couch, name, readMany),
+    sign: createSign(user),
     close: async () => void (await Promise.all([agent.destroy(), endless.destroy()])),
   }
   const readMany = createReadMany(couch)

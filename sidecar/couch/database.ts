@@ -1,6 +1,7 @@
 import type { Couch } from './client.ts'
 import { CouchError, isCouchError } from './errors.ts'
 import type { ReadMany, ReadManyOptions } from './read-many.ts'
+import type { Sign } from './signature.ts'
 import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
 
 export interface CallOptions {
@@ -65,6 +66,8 @@ export interface Database {
   changesPage(query: Record<string, string | number | boolean>, options?: CallOptions): Promise<ChangesPage>
   /** The bytes of a continuous `_changes` feed. */
   changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  /** For what the sidecar keeps here, where others may write it too. Name the database in the text. */
+  readonly sign: Sign
 }
 
 /** A cluster asked for as many answers waits for every copy there is. */
@@ -169,6 +172,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany): 
     },
     changesPage: (query, options) => call<ChangesPage>({ path: '_changes', query }, options),
     changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
+    sign: couch.sign,
   }
   return database
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts'
-import { isCouchError } from './errors.ts'
+import type { CouchErrorCode } from './errors.ts'
 
 /** So many failures in a row, and the server is left alone for so long. */
 const [MOST, REST_MS] = [10, 5000]
@@ -23,8 +23,8 @@ export class Strikes {
     this.#count = 0
   }
 
-  failed(thrown: unknown): void {
-    if (!isCouchError(thrown, 'unreachable') && !isCouchError(thrown, 'unauthorized')) return
+  failed(code: CouchErrorCode): void {
+    if (code !== 'unreachable' && code !== 'unauthorized') return
     this.#count += 1
     if (this.#count >= MOST) this.#until = this.#clock.ticks() + REST_MS
   }

@@ -17,6 +17,8 @@ export interface Berth {
   changes: number | undefined
   /** How far it was when all were looked at. */
   reading: Reading | undefined
+  /** Somebody has told of a change there, which `reading` may not know. */
+  isTold: boolean
   /** Looks one after the other that have not found it. */
   missing: number
   /** It is gone, or another worker's: forgotten when its visit is over. */
@@ -33,7 +35,7 @@ export interface OpenVisit {
 
 export const createBerth = (name: string): Berth => ({
   ...{ name, table: undefined, places: undefined, place: undefined, changes: undefined, reading: undefined },
-  ...{ missing: 0, isLeft: false, visit: undefined },
+  ...{ isTold: false, missing: 0, isLeft: false, visit: undefined },
 })
 
 /** It is, or may be, another database of the same name. */

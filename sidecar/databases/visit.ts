@@ -1,4 +1,5 @@
 import type { Slots } from '../core/slots.ts'
+import type { CouchErrorCode } from '../couch/errors.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import type { Bell } from '../feed/bell.ts'
 import { pagesOf } from '../feed/change.ts'
@@ -28,7 +29,7 @@ export type Visited =
   /** There is no such database. */
   | { readonly kind: 'missing' }
   /** It cannot be read now. */
-  | { readonly kind: 'broken' }
+  | { readonly kind: 'broken'; readonly code: CouchErrorCode }
 
 /** A visit goes on for so long after there was nothing left to do: what comes then costs one request. */
 const [LINGER_MS, CROWDED_MS] = [1000, 50]
@@ -45,7 +46,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   const isFirst = berth.place === undefined
   berth.place ??= await store.load(signal)
   const { rest } = berth.place ?? {}
-  if (isFirst && rest && isWhereItWas(berth)) return atRest(berth, rest.nextAt)
+  if (isFirst && rest && !berth.isTold && isWhereItWas(berth)) return atRest(berth, rest.nextAt)
   if (!berth.table) {
     const ddoc = await prepare(options, signal)
     if (!ddoc) return { kind: 'missing' }
@@ -105,7 +106,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
       await clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
       const rest = engine.rest()
       const { trouble, inFlight, taken } = engine.health()
-      if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken' }
+      if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken', code: trouble }
       if (!rest || bell.isRinging) continue
       if (taken > takenBefore) {
         bell.ring() // what was written meanwhile: then its events cost one request, and no place

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Queue } from '../core/queue.ts'
 import { Slots } from '../core/slots.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError, type CouchErrorCode } from '../couch/errors.ts'
 import { Strikes } from '../couch/strikes.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
@@ -64,6 +64,7 @@ export class Visits {
 
   /** Somebody has told of a change there. */
   tell(berth: Berth): void {
+    berth.isTold = true
     this.#found.remove(berth.name)
     this.#want(berth, this.#told)
   }
@@ -136,6 +137,7 @@ export class Visits {
     const { name } = berth
     const child = log.child({ db: name })
     const begun = this.#beginOne()
+    let isRead = false
     const onRead = () => {
       this.counts.reads += 1
       begun()
@@ -149,18 +151,22 @@ export class Visits {
     try {
       const visited = await visit(berth, { ...this.#options, ...ofOne }, bell, signal)
       this.counts.visits += 1
+      if (visited.kind === 'broken') return this.#failed(name, visited.code)
+      isRead = true
       this.#strikes.succeeded()
       if (visited.kind === 'missing') forgetPlace(berth)
-      else if (visited.kind === 'broken') this.#tryAgain(name)
       else if (visited.nextAt !== undefined) this.#comeAgain(name, visited.nextAt - this.#options.clock.now())
     } catch (thrown) {
-      if (!signal.aborted && !(thrown instanceof CouchError)) throw thrown
-      if (!signal.aborted) this.#failed(name, thrown as CouchError, child)
+      if (signal.aborted) return
+      if (!(thrown instanceof CouchError)) throw thrown
+      child.debug({ code: thrown.code, reason: thrown.message }, 'the database could not be visited')
+      this.#failed(name, thrown.code)
     } finally {
       begun()
       engines.delete(name)
       berth.visit = undefined
-      if (!this.#signal.aborted) onEnd(berth, bell.isRinging || signal.aborted)
+      const isWantedAgain = (isRead && bell.isRinging) || signal.aborted // what cannot be read has its time
+      if (!this.#signal.aborted) onEnd(berth, isWantedAgain)
     }
   }
 
@@ -176,13 +182,8 @@ export class Visits {
     }
   }
 
-  #failed(name: string, failure: CouchError, log: Logger): void {
-    this.#strikes.failed(failure)
-    log.debug({ code: failure.code, reason: failure.message }, 'the database could not be visited')
-    this.#tryAgain(name)
-  }
-
-  #tryAgain(name: string): void {
+  #failed(name: string, code: CouchErrorCode): void {
+    this.#strikes.failed(code)
     this.#comeAgain(name, AGAIN_MS * (1 + this.#options.random()))
   }
 

@@ -21,19 +21,34 @@ export const takeMail = (documents: Documents, owner: string, key: string, limit
  *
  * @returns false if there were as many as allowed
  */
-export async function takeFrom(
+export const takeFrom = (documents: Documents, id: string, key: string, limit: number, now: number) =>
+  takeAll(documents, id, [key], limit, now)
+
+/** As `takeFrom`, for all of these keys or none of them. */
+export const takeAll = (documents: Documents, id: string, keys: readonly string[], limit: number, now: number) =>
+  write(documents, id, now, (lines) => {
+    const news = keys.filter((key) => !lines.some((line) => line.key === key))
+    if (news.length > 0 && lines.length + news.length > limit) return undefined
+    return [...without(lines, keys), ...keys.map((key) => ({ key, at: isoTime(now) }))]
+  })
+
+/** What was taken, and not used. */
+export const giveBack = (documents: Documents, id: string, key: string, now: number) =>
+  write(documents, id, now, (lines) => without(lines, [key]))
+
+const without = (lines: readonly Line[], keys: readonly string[]) => lines.filter(({ key }) => !keys.includes(key))
+
+/** False where `next` makes nothing. */
+async function write(
   documents: Documents,
   _id: string,
-  key: string,
-  limit: number,
   now: number,
+  next: (lines: readonly Line[]) => readonly Line[] | undefined,
 ): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     const ledger = await documents.find(_id)
-    const lines = ((ledger?.mails ?? []) as Line[]).filter(({ at }) => Date.parse(at) > now - HOUR_MS)
-    const others = lines.filter((line) => line.key !== key)
-    if (others.length === lines.length && lines.length >= limit) return false
-    const mails = [...others, { key, at: isoTime(now) }]
+    const mails = next(((ledger?.mails ?? []) as Line[]).filter(({ at }) => Date.parse(at) > now - HOUR_MS))
+    if (!mails) return false
     try {
       await documents.put({ ...ledger, _id, type: 'mail_ledger', mails })
       return true

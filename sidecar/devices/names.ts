@@ -8,7 +8,7 @@ const digest = (text: string) => createHash('sha256').update(text).digest('hex')
  * another owner. Nothing else is changed: what dots and plus signs mean is the mail provider's affair.
  */
 export const normaliseAddress = (address: string): string =>
-  readableAddress(address.trim().normalize('NFC').toLowerCase())
+  readableAddress(address.trim().toLowerCase().normalize('NFC'))
 
 /** The CouchDB user of a device: derived, so that two runs make the same one, and never a name that a client chose. */
 export const userNameOf = (deviceId: string): string => `device-${digest(deviceId)}`

@@ -1,3 +1,4 @@
+import { SidecarError } from '../core/errors.ts'
 import type { CallOptions, Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { HashedPassword } from './documents.ts'
@@ -6,7 +7,7 @@ import type { HashedPassword } from './documents.ts'
 export interface DeviceUsers {
   /** Makes the user, or gives the one of this device and these roles another password. Throws `CouchError`. */
   grant(user: DeviceUser, options: CallOptions): Promise<void>
-  /** Takes the user away, and with it every session. One that is not there is fine. */
+  /** Takes the user away, every branch of it, and with it every session. One that is not there is fine. */
   revoke(name: string, deviceId: string, options: CallOptions): Promise<void>
 }
 
@@ -21,7 +22,8 @@ export interface DeviceUser {
 const hasAll = (there: unknown, roles: readonly string[]): boolean =>
   Array.isArray(there) && roles.every((role) => there.includes(role))
 
-const TRIES = 10
+/** Two nodes that were apart may have written it several times. */
+const TRIES = 50
 
 const idOf = (name: string) => `org.couchdb.user:${name}`
 
@@ -45,15 +47,16 @@ export function createDeviceUsers(users: Database): DeviceUsers {
     },
 
     async revoke(name, deviceId, options) {
-      for (let tries = 1; ; tries++) {
+      for (let tries = 1; tries <= TRIES; tries++) {
         const there = await users.find(idOf(name), {}, options)
         if (there?.device_id !== deviceId) return
         try {
-          return await users.remove(there._id, there._rev, options)
+          await users.remove(there._id, there._rev, options) // a branch beside it is the user from now on
         } catch (thrown) {
-          if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown // CouchDB rehashes at a first login
+          if (!isCouchError(thrown, 'conflict')) throw thrown // CouchDB rehashes at a first login
         }
       }
+      throw new SidecarError('busy', `${name} is there again whenever it was taken away`)
     },
   }
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.ts'
 import { createMemory, type Memory } from '../core/memory.ts'
 import { within } from '../core/within.ts'
 import type { Database } from '../couch/database.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError, type CouchErrorCode } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore, type PlaceStore, type Rest } from '../feed/place-store.ts'
 import type { Events } from '../events/channels.ts'
@@ -93,7 +93,7 @@ export interface EngineHealth {
   /** Conflicts that were resolved. */
   readonly conflicts: number
   /** Code of why the feed cannot be read now. */
-  readonly trouble: string | undefined
+  readonly trouble: CouchErrorCode | undefined
 }
 
 /** How far an engine is behind its database. */

@@ -22,28 +22,38 @@ export interface PlaceStore {
 
 /**
  * Keeps a place in a `_local` document of the database: it goes with the database. One that is too old costs time, never
- * a document.
+ * a document. Whoever may write in the database may write there, and no guard is asked: so places are signed, and one
+ * that is not, or not by our credentials, is none. An older one that somebody has put back is too old, no more.
  *
  * @param owner whose it is: a worker's, that alone writes it, or of all who visit the database one after the other
  */
 export function createPlaceStore(database: Database, owner: string): PlaceStore {
   const local = createLocalDoc(database, `_local/couchdb-sidecar:${owner}`)
+  const sign = ({ seq, life, next_at }: Fields) =>
+    database.sign(JSON.stringify({ database: database.name, owner, seq, life, next_at }))
   return {
     async load(signal) {
-      const stored = await local.read(signal)
-      if (typeof stored?.seq !== 'string' && typeof stored?.seq !== 'number') return undefined
-      const life = typeof stored.life === 'string' ? stored.life : undefined
-      return { seq: seqFrom(stored.seq), life, rest: restFrom(stored.next_at) }
+      const stored = (await local.read(signal)) as Fields | undefined
+      if (typeof stored?.seq !== 'string' || stored.signature !== (await sign(stored))) return undefined
+      const { seq, life, next_at } = stored
+      return { seq: seqFrom(seq), life, rest: restFrom(next_at) }
     },
-    save({ seq, life, rest }, signal) {
+    async save({ seq, life, rest }, signal) {
       const nextAt = rest && { next_at: rest.nextAt === undefined ? null : isoTime(rest.nextAt) }
-      return local.write({ seq: seqText(seq), ...(life !== undefined && { life }), ...nextAt }, signal)
+      const fields: Fields = { seq: seqText(seq), ...(life !== undefined && { life }), ...nextAt }
+      await local.write({ ...fields, signature: await sign(fields) }, signal)
     },
   }
 }
 
-function restFrom(stored: unknown): Rest | undefined {
-  if (stored === null) return { nextAt: undefined }
-  const nextAt = typeof stored === 'string' ? Date.parse(stored) : NaN
-  return Number.isNaN(nextAt) ? undefined : { nextAt }
+/** As they are kept. `next_at` is there only if there was nothing left to do: null if nothing is due. */
+interface Fields {
+  readonly seq: string
+  readonly life?: string
+  readonly next_at?: string | null
+  readonly signature?: string
+}
+
+function restFrom(nextAt: Fields['next_at']): Rest | undefined {
+  return nextAt === undefined ? undefined : { nextAt: nextAt === null ? undefined : Date.parse(nextAt) }
 }

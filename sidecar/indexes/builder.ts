@@ -172,7 +172,7 @@ export class Builder {
       if (this.#signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
       log.debug({ database, code: thrown.code, reason: thrown.message }, 'its indexes could not be looked at')
-      this.#strikes.failed(thrown)
+      this.#strikes.failed(thrown.code)
       this.queue.addAt(database, clock.ticks() + (thrown.retry === 'slowly' ? AFTER_NO_MS : AFTER_FAILURE_MS))
     } finally {
       if (this.#looking.get(database)) this.queue.add(database)

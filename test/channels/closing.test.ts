@@ -55,9 +55,21 @@ test('a channel that is deleted is gone; made again it is another one', async ()
   expect(description).toMatchObject({ name: 'photos' })
 })
 
+test('a channel that is made again is on its owner’s devices, also if what the sidecar wrote was left out', async () => {
+  const { couch, ann, anns, bob, ready, put } = await start()
+  await put({ ...ready, state: 'closing', close: 'delete' })
+  const { _rev } = await inState(couch, anns, 'photos', 'closed')
+  await inState(couch, anns, 'subscription:photos', 'ended')
+
+  await put({ ...channel(ann, 'photos', { members: [bob.address] }), _rev })
+  const again = await inState(couch, anns, 'photos', 'ready')
+  expect(again.database).not.toBe(ready.database)
+  await inState(couch, anns, 'subscription:photos', 'active')
+})
+
 test('nothing else closes a channel', async () => {
   const all = await start()
-  const { couch, control, anns, ready, put, controlDb } = all
+  const { couch, control, ann, anns, ready, put, controlDb } = all
   for (const close of [undefined, 'yes', 'DELETE']) {
     const now = (await couch.db(anns).find('photos'))!
     await put({ ...now, state: 'closing', close })
@@ -70,7 +82,7 @@ test('nothing else closes a channel', async () => {
   const now = (await couch.db(anns).find('photos'))!
   await expect(put({ ...now, _deleted: true })).rejects.toThrow()
   await couch.db(anns).remove('photos', now._rev) // an admin
-  const [account] = await control.withPrefix('account:')
+  const account = (await control.withPrefix('account:')).find(({ address }) => address === ann.address)
   await control.put({ ...account!, state: 'changed' })
   await inState(couch, controlDb, account!._id, 'ready')
   const [record] = await control.withPrefix('channel:')

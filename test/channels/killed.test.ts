@@ -3,14 +3,15 @@
  * over, which knows nothing of it. For every n of all that is done for a channel in its life.
  */
 import { expect, test } from 'vitest'
-import { isRecord } from '../../sidecar/channels/documents.ts'
+import { userDatabasesOf } from '../../sidecar/accounts/names.ts'
+import { databaseNameOf } from '../../sidecar/channels/names.ts'
+import { isAmong } from '../../sidecar/core/glob.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { Message } from '../../sidecar/docstate/mail.ts'
 import { createTestCouch } from '../support/couchdb.ts'
-import { channelDatabases } from '../support/channel-databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { cut, cutAfterUpstream, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
+import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker, type Person } from './rig.ts'
 
 const TOGETHER = 4
 
@@ -46,6 +47,7 @@ async function live(writes: number): Promise<number> {
 async function liveWith(controlDb: string, mails: readonly Message[]): Promise<void> {
   const couch = createTestCouch()
   const [ann, bob, carl] = [newPerson('ann'), newPerson('bob'), newPerson('carl')]
+  const existing = listOurs(couch, controlDb, ann, await namesOf(couch))
   await eventually(() => couch.db(controlDb).info())
   const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
   const [anns, bobs] = [await phone.database(), await his.database()]
@@ -58,7 +60,7 @@ async function liveWith(controlDb: string, mails: readonly Message[]): Promise<v
     return copies[0]!
   })
   await inState(couch, bobs, `subscription:${id}`, 'invite')
-  expect(await existing(couch, controlDb)).toEqual([ready.database])
+  expect(await existing()).toEqual([ready.database, ...[anns, bobs].sort()])
   expect(await rolesOf(couch, his)).toEqual([bob.role, ready.database])
 
   await put({ ...(await couch.db(anns).find('photos')), state: 'new', members: [] })
@@ -69,7 +71,7 @@ async function liveWith(controlDb: string, mails: readonly Message[]): Promise<v
   await put({ ...(await inState(couch, anns, 'photos', 'ready')), state: 'closing', close: 'delete' })
   await inState(couch, anns, 'photos', 'closed')
   await inState(couch, anns, 'subscription:photos', 'ended')
-  expect(await existing(couch, controlDb)).toEqual([])
+  expect(await existing()).toEqual([anns, bobs].sort())
   expect(await rolesOf(couch, phone)).toEqual([ann.role])
   expect(mails.length).toBeLessThanOrEqual(1)
   const made = (await couch.db(controlDb).withPrefix('')).map(({ type, state }) => `${String(type)} ${String(state)}`)
@@ -78,11 +80,22 @@ async function liveWith(controlDb: string, mails: readonly Message[]): Promise<v
   expect(made.filter((one) => one.endsWith(' error'))).toEqual([])
 }
 
-/** The databases of channels that there are, of which there is a record. */
-async function existing(couch: Couch, controlDb: string): Promise<string[]> {
-  const all = await couch.request<string[]>({ path: '_all_dbs' })
-  const records = (await couch.db(controlDb).withPrefix('channel:')).filter(isRecord).map(({ database }) => database)
-  return (await channelDatabases(couch, controlDb)).filter((name) => records.includes(name) && all.includes(name))
+const namesOf = (couch: Couch) => couch.request<string[]>({ path: '_all_dbs' })
+
+/**
+ * Lists the databases that have come for this control database, whether a record names them or not: of users by their
+ * names, of channels by those that follow from a user's id, and by what stands in them.
+ */
+const listOurs = (couch: Couch, controlDb: string, owner: Person, before: readonly string[]) => async () => {
+  const names = (await namesOf(couch)).filter((name) => !before.includes(name))
+  const users = names.filter((name) => isAmong(name, [userDatabasesOf(controlDb)]))
+  const ids = users.map((name) => Buffer.from(name.replace('userdb-', ''), 'hex').toString())
+  const possible = ids.flatMap((id) => [1, 2, 3].map((life) => databaseNameOf(id, 'photos', life)))
+  const isOurs = async (name: string) =>
+    possible.includes(name) || (await couch.db(name).find('description'))?.owner === owner.address
+  const channels = names.filter((name) => name.startsWith('channel-'))
+  const ours = await Promise.all(channels.map(async (name) => ((await isOurs(name)) ? [name] : [])))
+  return [...ours.flat(), ...users]
 }
 
 /** Each of them by `CHAOS=long`. */

@@ -14,6 +14,7 @@ test.each([
   ['ann@1.2.3', 'ann@1.2.3'],
   ['ann@%65xample.com', 'ann@%65xample.com'],
   ['ann@m\u00FCnchen.de/x', 'ann@m\u00FCnchen.de/x'],
+  ['J\u030Cohn@example.com', '\u01F0ohn@example.com'],
   ['first.last+tag@example.com', 'first.last+tag@example.com'],
 ])('the address %j is %j', (written, normal) => {
   expect(normaliseAddress(written)).toBe(normal)

@@ -11,5 +11,5 @@ export async function channelDatabases(couch: Couch, controlDb: string): Promise
   const channels = records
     .filter(isRecord)
     .flatMap(({ database, ended = [] }) => [database, ...ended.map((one) => one.database)])
-  return [...users, ...channels]
+  return [...new Set([...users, ...channels])]
 }

@@ -7,11 +7,16 @@ import type { Context } from '../../docstate/types.ts'
 import type { Close, StoredRecord } from '../documents.ts'
 import { tellAll } from './tell-all.ts'
 
-/** channel_record closing → closed: first nobody has access any more, then the database goes, if that was asked. */
+/**
+ * channel_record closing → closed: first nobody has access any more, then the database goes, if that was asked; otherwise
+ * its owner's account knows that there is one more.
+ */
 export const closeChannel =
-  ({ couch }: { readonly couch: Couch }) =>
+  ({ couch, accounts }: { readonly couch: Couch; readonly accounts: Accounts }) =>
   async (record: StoredRecord, ctx: Context) => {
-    await endDatabase(couch.db(record.database), record.close ?? 'archive', { signal: ctx.signal })
+    const { owner, database, close = 'archive' } = record
+    await endDatabase(couch.db(database), close, { signal: ctx.signal })
+    if (close === 'archive') await accounts.tell(owner, { archived: database }, { signal: ctx.signal })
     return { ...record, state: 'closed' as const }
   }
 

@@ -1,8 +1,7 @@
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Clock } from '../../core/clock.ts'
-import { SidecarError } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { takeFrom } from '../../devices/mail-ledger.ts'
+import { giveBack, takeFrom } from '../../devices/mail-ledger.ts'
 import { ownerHashOf } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Templates } from '../../mail/templates.ts'
@@ -19,21 +18,27 @@ export interface InvitationOptions {
 /** Of all owners together, to one address within an hour. */
 const MOST_TO_ONE = 3
 
-/** invitation new → sent: one mail to somebody who has no device yet; needless if he has one now, or is no member. */
-export const mailInvitation =
-  ({ accounts, templates, clock, invitesPerOwner }: InvitationOptions) =>
-  async (doc: Invitation & StoredDoc, ctx: Context) => {
-    const { owner, member, channel, record: recordId } = doc
-    const record = await ctx.find(recordId)
-    const isWanted = isRecord(record) && isOpen(record) && isMember(record, member)
-    const account = await accounts.find(member, { signal: ctx.signal })
-    if (!isWanted || account?.database !== undefined) return { ...doc, state: 'needless' as const }
+/**
+ * invitation new → sent: one mail to somebody who has no device yet; needless if he has one now, or is no member. Where
+ * there is no room for it within this hour it waits, and is as new after that: that is no try that has failed.
+ */
+export const mailInvitation = (options: InvitationOptions) => async (doc: Invitation & StoredDoc, ctx: Context) => {
+  const { owner, member, channel, record: recordId } = doc
+  const record = await ctx.find(recordId)
+  const isWanted = isRecord(record) && isOpen(record) && isMember(record, member)
+  const account = await options.accounts.find(member, { signal: ctx.signal })
+  if (!isWanted || account?.database !== undefined) return { ...doc, state: 'needless' as const }
+  if (!(await takePlaces(doc, ctx, options))) return { ...doc, state: 'waiting' as const }
+  await ctx.mail.send({ to: member, ...options.templates.invite({ owner, member, channel }) })
+  return { ...doc, state: 'sent' as const }
+}
 
-    const now = clock.now()
-    const hasRoom =
-      (await takeFrom(ctx, `invitations:by-${ownerHashOf(owner)}`, ctx.key, invitesPerOwner, now)) &&
-      (await takeFrom(ctx, `invitations:to-${ownerHashOf(member)}`, ctx.key, MOST_TO_ONE, now))
-    if (!hasRoom) throw new SidecarError('too_many_mails', 'too many invitations within this hour; looking again later')
-    await ctx.mail.send({ to: member, ...templates.invite({ owner, member, channel }) })
-    return { ...doc, state: 'sent' as const }
-  }
+/** One among those to this address, and one among its owner's: both, or none. */
+async function takePlaces({ _id, owner, member }: Invitation, ctx: Context, options: InvitationOptions) {
+  const now = options.clock.now()
+  const [to, by] = [`invitations:to-${ownerHashOf(member)}`, `invitations:by-${ownerHashOf(owner)}`]
+  if (!(await takeFrom(ctx, to, _id, MOST_TO_ONE, now))) return false
+  if (await takeFrom(ctx, by, _id, options.invitesPerOwner, now)) return true
+  await giveBack(ctx, to, _id, now)
+  return false
+}

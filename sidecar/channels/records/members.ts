@@ -1,17 +1,20 @@
 import type { Accounts } from '../../accounts/accounts.ts'
+import { SidecarError } from '../../core/errors.ts'
 import type { Couch } from '../../couch/client.ts'
+import type { CallOptions } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Channel, ChannelRecord, Invitation, StoredRecord } from '../documents.ts'
-import { invitationIdOf } from '../names.ts'
-import { normaliseName } from '../names.ts'
+import { invitationIdOf, normaliseName } from '../names.ts'
 import { channelFaults, isAsWished, membersOf } from '../shape.ts'
+import { namedAnew, type Newcomers } from './newcomers.ts'
 import { tellAll } from './tell-all.ts'
 
 export interface MembersOptions {
   readonly couch: Couch
   readonly accounts: Accounts
+  readonly newcomers: Newcomers
 }
 
 /**
@@ -19,16 +22,25 @@ export interface MembersOptions {
  * told, and who has no device yet is invited by mail. What is true is written before anybody is told.
  */
 export const tellMembers =
-  ({ couch, accounts }: MembersOptions) =>
+  ({ couch, accounts, newcomers }: MembersOptions) =>
   async (record: StoredRecord, ctx: Context) => {
     const options = { signal: ctx.signal }
     const wish = asWish(await couch.db(record.user_database).find(record.document, {}, options), record)
-    const now = wish && !isAsWished(record, wish) ? await ctx.save(asWished(record, wish)) : record
+    const isFollowed = wish && !isAsWished(record, wish) && (await isAdmitted(newcomers, record, wish, options))
+    const now = isFollowed ? await ctx.save(asWished(record, wish)) : record
     for (const { database, address } of await tellAll(accounts, now, options)) {
       if (database === undefined) await invite(now, address, ctx)
     }
     return { ...now, state: 'ready' as const, former: [] }
   }
+
+/** Whether all of them may be members. Of a wish that nobody has taken yet its own handler says it to the owner. */
+async function isAdmitted(newcomers: Newcomers, record: ChannelRecord, wish: Channel, options: CallOptions) {
+  const refusal = await newcomers.refusal(record.owner, namedAnew(record, wish), options)
+  if (!refusal) return true
+  if (wish.state === 'new') return false
+  throw new SidecarError(refusal.code, `${refusal.reason}; looking again later`)
+}
 
 const WISHED = ['new', 'accepted', 'ready']
 
@@ -47,16 +59,20 @@ function asWished({ data: _data, ...record }: StoredRecord, wish: Channel): Chan
   return { ...(record as StoredRecord), state: 'changed', members, former: [...new Set(gone)], ...(data && { data }) }
 }
 
+/** Nobody has got it, and nobody will: he was no member when its turn came, or it could not be sent. */
+const UNSENT = ['needless', 'error']
+
 async function invite(
   { _id: record, database, name, owner }: ChannelRecord,
   member: string,
   ctx: Context,
 ): Promise<void> {
   const _id = invitationIdOf(database, member)
-  if (await ctx.find(_id)) return
+  const there = await ctx.find(_id)
+  if (there && !UNSENT.includes(String(there.state))) return
   const invitation: Invitation = { _id, type: 'invitation', state: 'new', record, member, owner, channel: name }
   try {
-    await ctx.put(invitation)
+    await ctx.put({ ...invitation, ...(there && { _rev: there._rev }) })
   } catch (thrown) {
     if (!isCouchError(thrown, 'conflict')) throw thrown // another worker has made it
   }

@@ -7,13 +7,14 @@ import type { Context } from '../../docstate/types.ts'
 import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
 import { databaseNameOf, normaliseName, recordIdOf } from '../names.ts'
 import type { Records } from '../records/records.ts'
+import type { Newcomers } from '../records/newcomers.ts'
 import { channelFaults, membersOf } from '../shape.ts'
+import { refuseCrowd, refuseTooMany, type Room } from './limits.ts'
 
-export interface WishOptions {
+export interface WishOptions extends Room {
   readonly accounts: Accounts
   readonly records: Records
-  /** The most open channels of one owner. */
-  readonly channelsPerOwner: number
+  readonly newcomers: Newcomers
 }
 
 /**
@@ -21,37 +22,43 @@ export interface WishOptions {
  * When all is there, the account's handler makes it `ready`. The account knows of the record before it is made, so that none
  * is made beside it for the same document.
  */
-export const takeWish =
-  ({ accounts, records, channelsPerOwner }: WishOptions) =>
-  async (doc: Channel & StoredDoc, ctx: Context) => {
-    const faults = channelFaults(doc)
-    if (faults.length > 0) throw new Reject('bad_channel', faults.join('; '))
-    const options = { signal: ctx.signal }
-    const { address, user_id } = await ownerOf(doc, ctx, accounts)
-    const id = recordIdOf(user_id!, doc.name)
+export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, ctx: Context) => {
+  const { accounts, records, newcomers } = all
+  const faults = channelFaults(doc)
+  if (faults.length > 0) throw new Reject('bad_channel', faults.join('; '))
+  const options = { signal: ctx.signal }
+  const owner = await ownerOf(doc, ctx, accounts)
+  const id = recordIdOf(owner.user_id!, doc.name)
+  let before: string | undefined
 
-    async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
-      if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
-      if (record && record.state !== 'closed') return lookedAtAgain(record, doc)
-      await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
-      const account = await accounts.tell(address, { channel: id }, options)
-      await refuseUnfit(account)
-      return newLife(doc, account, ctx.database, record, id)
-    }
-
-    async function refuseUnfit({ address, channels }: StoredAccount): Promise<void> {
-      const others = channels.filter((channel) => channel !== id) // it may be there by now
-      const found = await records.among(others, options)
-      const own = found.filter(({ owner, state }) => owner === address && state !== 'closed')
-      refuseRenamed(doc, own)
-      if (own.length < channelsPerOwner) return
-      const reason = `an owner has ${channelsPerOwner} channels at most; close one of them`
-      throw new Reject('too_many_channels', reason)
-    }
-
-    await records.write(id, next, options)
-    return { ...doc, state: 'accepted' as const }
+  async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
+    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
+    before = record && databaseBefore(record)
+    const again = record && record.state !== 'closed' ? lookedAtAgain(record, doc) : undefined
+    if (!again) await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
+    await refuseCrowd(newcomers, record, doc, owner, ctx.signal)
+    if (again) return again
+    const account = await accounts.tell(owner.address, { channel: id }, options)
+    await refuseUnfit(account)
+    return newLife(doc, account, ctx.database, record, id)
   }
+
+  async function refuseUnfit(account: StoredAccount): Promise<void> {
+    const others = account.channels.filter((channel) => channel !== id) // it may be there by now
+    const found = await records.among(others, options)
+    const own = found.filter(({ owner, state }) => owner === account.address && state !== 'closed')
+    refuseRenamed(doc, own)
+    await refuseTooMany(all, own, account, ctx.signal)
+  }
+
+  await records.write(id, next, options)
+  const { database = before } = doc
+  return { ...doc, ...(database !== undefined && { database }), state: 'accepted' as const }
+}
+
+/** Of the life before the one that begins: whoever asks for it may leave it out, and it tells that this is another one. */
+const databaseBefore = ({ state, database, ended }: StoredRecord): string | undefined =>
+  state === 'closed' ? database : state === 'new' ? ended?.at(-1)?.database : undefined
 
 function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRecord {
   if (record.document !== _id) {
@@ -85,7 +92,7 @@ function newLife(
   _id: string,
 ): ChannelRecord {
   const life = (before?.life ?? 0) + 1
-  const database = databaseNameOf(_id, life)
+  const database = databaseNameOf(account.user_id!, doc.name, life)
   const members = membersOf(doc)
   const former = [...(before?.former ?? []), ...(before?.members ?? [])].filter((one) => !members.includes(one))
   return {

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { ownerHashOf } from '../../sidecar/devices/names.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { addDevice, channel, createControlDb, inState, newPerson, startWorker, type Person } from './rig.ts'
+
+async function start(invitesPerOwner: number, ...members: Person[]) {
+  const controlDb = createControlDb()
+  const worker = await startWorker(controlDb, { config: { invitesPerOwner } })
+  const ann = newPerson('ann')
+  const phone = await addDevice(worker.couch, controlDb, ann)
+  const own = phone.couch.db(await phone.database())
+  await own.put(channel(ann, 'photos', { members: members.map(({ address }) => address) }))
+  await inState(worker.couch, own.name, 'photos', 'ready')
+  return { ...worker, controlDb, ann, own }
+}
+
+/** All invitations, once they are in these states, in any order. */
+const inStates = (control: Database, ...states: string[]) =>
+  eventually(async () => {
+    const invitations = await control.withPrefix('invitation:')
+    expect(invitations.map(({ state }) => state).sort()).toEqual([...states].sort())
+    return invitations
+  })
+
+const linesOf = async (control: Database, ledger: string, { address }: Person) =>
+  ((await control.find(`invitations:${ledger}-${ownerHashOf(address)}`))?.mails ?? []) as readonly unknown[]
+
+test('an invitation for which there is no room waits, and is sent when there is', async () => {
+  const strangers = [newPerson('bob'), newPerson('carl')]
+  const { control, mails, ann } = await start(1, ...strangers)
+  const invitations = await inStates(control, 'sent', 'waiting')
+  const waiting = invitations.find(({ state }) => state === 'waiting')!
+  expect(waiting).not.toHaveProperty('error')
+  expect(mails).toHaveLength(1)
+  const other = strangers.find(({ address }) => address === waiting.member)!
+  expect(await linesOf(control, 'to', other)).toEqual([])
+
+  const ledger = await control.get(`invitations:by-${ownerHashOf(ann.address)}`)
+  await control.put({ ...ledger, mails: [] }) // an hour later
+  const docstate = { state: 'waiting', timeout_at: new Date().toISOString() }
+  await control.put({ ...waiting, docstate })
+  await inStates(control, 'sent', 'sent')
+  expect(mails.map(({ to }) => to).sort()).toEqual(strangers.map(({ address }) => address).sort())
+})
+
+test('an invitation that finds no room at its member takes none of its owner', async () => {
+  const bob = newPerson('bob')
+  const { control, ann, own } = await start(20)
+  const at = new Date().toISOString()
+  const mails = ['a', 'b', 'c'].map((key) => ({ key, at }))
+  await control.put({ _id: `invitations:to-${ownerHashOf(bob.address)}`, type: 'mail_ledger', mails })
+  await own.put({ ...(await own.get('photos')), state: 'new', members: [bob.address] })
+  await inStates(control, 'waiting')
+  expect(await linesOf(control, 'by', ann)).toEqual([])
+})
+
+test.each(['needless', 'error'])('an invitation that has ended as %s begins anew with the next one', async (state) => {
+  const { control, controlDb, couch, own } = await start(0, newPerson('bob'))
+  const [waiting] = await inStates(control, 'waiting')
+  const { docstate: _docstate, ...ended } = waiting!
+  await control.put({ ...ended, state })
+  await own.put({ ...(await own.get('photos')), state: 'new', data: { color: 'red' } })
+  const again = await inState(couch, controlDb, waiting!._id, 'waiting')
+  expect(again._rev).not.toBe(waiting!._rev)
+})

@@ -1,0 +1,37 @@
+/** Databases that cannot be read, while others wait for their visits. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { cut, refuse, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+import { createPrefix, make, order, startFleet } from './rig.ts'
+
+const HARDLY = [600_000, 600_000] as const
+
+test.each<[string, Fault, number]>([
+  ['one try each', refuse(500), 16],
+  ['ten in a row, and then none for a while', cut, 12],
+])(
+  'databases that were visited before and cannot be read now are not asked in a loop: %s',
+  async (_, fault, most) => {
+    const prefix = createPrefix()
+    const proxy = await startFaultyProxy()
+    const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
+    const names = Array.from({ length: 14 }, (_, i) => `${prefix}-db-${i}`)
+    const databases = await make(rig, ...names)
+    for (const name of names) rig.tell(name, 'created')
+    const atRest = { databases: 14, open: 0, waiting: 0 }
+    await eventually(() => expect(rig.fleet()).toMatchObject(atRest), { within: 25_000 })
+    const { visits } = rig.fleet()
+
+    proxy.plan(({ path }) => (path.startsWith(`/${prefix}-db-`) ? fault : undefined))
+    for (const database of databases) await database.put(order('first'))
+    for (const name of names) rig.tell(name)
+    await sleep(4000) // less than the time after which it is tried again
+    expect(rig.fleet().visits - visits).toBeLessThanOrEqual(most)
+
+    proxy.plan(() => undefined)
+    await eventually(() => expect(rig.handled).toHaveLength(14), { within: 25_000 })
+    await eventually(() => expect(rig.fleet()).toMatchObject(atRest), { within: 25_000 })
+  },
+  90_000,
+)

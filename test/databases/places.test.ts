@@ -1,0 +1,60 @@
+/** Where a visit begins, and what is believed of it. */
+import { expect, test } from 'vitest'
+import { ownerOf } from '../../sidecar/databases/owner.ts'
+import { createLatch } from '../docstate/rig.ts'
+import { eventually } from '../support/eventually.ts'
+import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { createPrefix, make, order, startFleet, type Rig } from './rig.ts'
+
+/** Only events bring a visit, after the first look. */
+const HARDLY = [600_000, 600_000] as const
+
+const untilRest = (rig: Rig, databases: number) =>
+  eventually(() => expect(rig.fleet()).toMatchObject({ databases, open: 0, waiting: 0 }))
+
+test('what is told of between the first look at all databases and the first visit is handled', async () => {
+  const prefix = createPrefix()
+  const names = ['a', 'b', 'c'].map((name) => `${prefix}-db-${name}`)
+  const first = startFleet(prefix, { lookAgainMs: HARDLY })
+  const databases = await make(first, ...names)
+  for (const name of names) first.tell(name, 'created')
+  for (const database of databases) await database.put(order('before'))
+  for (const name of names) first.tell(name)
+  await eventually(() => expect(first.handled).toHaveLength(3))
+  await untilRest(first, 3)
+  await first.stop()
+
+  const [proxy, latch] = [await startFaultyProxy(), createLatch()]
+  proxy.plan(({ path }) =>
+    path.includes('/_local/')
+      ? async (exchange) => {
+          await latch.opened
+          await pass(exchange)
+        }
+      : undefined,
+  )
+  const second = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
+  await eventually(() => expect(second.fleet()).toMatchObject({ databases: 3, open: 2, waiting: 1 }))
+  await databases[2]!.put(order('meanwhile'))
+  second.tell(names[2]!)
+  latch.open()
+  await eventually(() => expect(second.handled).toEqual(['meanwhile']))
+})
+
+test('a place that somebody else has written makes nobody miss a document', async () => {
+  const prefix = createPrefix()
+  const name = `${prefix}-db-a`
+  const first = startFleet(prefix, { lookAgainMs: HARDLY })
+  const [a] = await make(first, name)
+  await a!.put(order('before'))
+  first.tell(name, 'created')
+  await eventually(() => expect(first.handled).toEqual(['before']))
+  await untilRest(first, 1)
+  await first.stop()
+
+  await a!.put(order('meanwhile'))
+  const place = (await a!.find(`_local/couchdb-sidecar:${ownerOf([{ type: 'order', state: 'paid' }])}`))!
+  await a!.put({ ...place, seq: (await a!.info()).update_seq, next_at: null })
+  const second = startFleet(prefix, { lookAgainMs: HARDLY })
+  await eventually(() => expect(second.handled).toEqual(['meanwhile']))
+})
