@@ -19,6 +19,8 @@ export interface SessionOptions {
   /** Nothing is left to be copied now. Said again each time. */
   readonly onEven: () => void
   readonly onRefused: (id: string, reason: string) => void
+  /** The server gives a sign of life. */
+  readonly onHeard: () => void
 }
 
 export interface Copied {
@@ -34,9 +36,9 @@ export interface Copied {
 const BATCH = 100
 
 export async function runSession(options: SessionOptions): Promise<Ended> {
-  const { PouchDB, local, target, live, signal } = options
+  const { PouchDB, local, target, live, signal, onHeard } = options
   if (signal.aborted) return { kind: 'aborted' }
-  const remote = openRemote(PouchDB, target)
+  const remote = openRemote(PouchDB, target, { onHeard })
   const how = { live, retry: false, heartbeat: false as const, timeout: FEED_MS, batch_size: BATCH }
   const directions = { push: local.replicate.to(remote.db, how), pull: local.replicate.from(remote.db, how) }
   const both = [directions.push, directions.pull]
