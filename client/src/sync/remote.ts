@@ -1,5 +1,6 @@
 import { statusOf, type Db, type Pouch } from '../pouch.ts'
 import type { Failure } from '../status.ts'
+import { sendInParts } from './parts.ts'
 import { ask } from './request.ts'
 
 /** Where, and as whom. */
@@ -52,10 +53,13 @@ export function openRemote(
 
   async function request(address: string, init: RequestInit): Promise<Response> {
     if (isOver) throw new Error('the session is over')
+    const { body } = init
     const isFeed = address.includes('feed=longpoll')
     const limits = { silenceMs: isFeed ? FEED_SILENCE_MS : silenceMs, onHeard, onBegin }
+    const asked = (asking: RequestInit) => ask((at, how) => PouchDB.fetch(at, how), address, asking, limits)
+    const send = (body: string) => asked({ ...init, body })
     try {
-      const answer = await ask((at, how) => PouchDB.fetch(at, how), address, init, limits)
+      const answer = await (typeof body === 'string' ? sendInParts(address, body, send) : asked(init))
       seen = undefined
       return answer.ok ? answer : asJson(answer)
     } catch (thrown) {
