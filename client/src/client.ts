@@ -17,7 +17,7 @@ import { ClientError } from './errors.ts'
 import type { Db, Pouch } from './pouch.ts'
 import { randomHex } from './registration/credentials.ts'
 import { createInbox } from './registration/inbox.ts'
-import { beginRegistration, codeIn } from './registration/registration.ts'
+import { beginRegistration, codeIn, isRefused } from './registration/registration.ts'
 import { snapshotOf } from './snapshot.ts'
 import type { Events, Status } from './status.ts'
 import { createStore } from './store.ts'
@@ -181,7 +181,8 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
       engine?.register()
     },
     async askAgain() {
-      registration()
+      if (isRefused(registration()))
+        throw new ClientError('wrong_state', 'expected a registration that the server takes; call register again')
       await store.update(({ registration, ...kept }) => ({
         ...kept,
         registration: { ...registration!, wantsMail: true },
