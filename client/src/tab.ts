@@ -87,6 +87,9 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
         told = message.syncs
         changed()
         break
+      case 'refused':
+        emitter.emit('refused', message.refused)
+        break
       case 'hello':
         if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
     }
@@ -97,7 +100,7 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
       .catch(() => undefined)
       .then(async () => {
         if (stopping.signal.aborted) return
-        await store.update((kept) => withLocals(kept, view.channels))
+        await store.update((kept) => withLocals(kept, view.channels, (channel) => isHere(kept, channel)))
         failure = undefined
         engine?.settle()
         emit()
@@ -118,6 +121,8 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   const placeIn = (kept: Kept, channel: ChannelDoc): Place =>
     placeOf(asNow(kept, channel), view.subscription(channel._id), kept.registration?.user)
 
+  const isHere = (kept: Kept, channel: ChannelDoc) => ['synced', 'unready'].includes(placeIn(kept, channel))
+
   function changed(): void {
     gathering ??= setTimeout(emit, GATHER_MS)
   }
@@ -135,6 +140,7 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   }
 
   function onRefused(refused: Events['refused']): void {
+    tabs.tell({ kind: 'refused', refused })
     emitter.emit('refused', refused)
   }
 

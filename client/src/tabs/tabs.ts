@@ -3,6 +3,7 @@
  * in Node, everyone leads.
  */
 import type { Syncs } from '../engine.ts'
+import type { Events } from '../status.ts'
 
 export type Message =
   /** The `_local` document was written. */
@@ -11,6 +12,7 @@ export type Message =
   | { readonly kind: 'touched'; readonly id: string }
   /** From the leader. */
   | { readonly kind: 'syncs'; readonly syncs: Syncs }
+  | { readonly kind: 'refused'; readonly refused: Events['refused'] }
   /** To the leader: a tab was opened. */
   | { readonly kind: 'hello' }
 
