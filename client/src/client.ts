@@ -14,7 +14,11 @@ import { randomHex } from './registration/credentials.ts'
 import { beginRegistration, codeIn, isRefused } from './registration/registration.ts'
 import { openTab } from './tab.ts'
 
-/** Resolves when what is local was read. Works offline. */
+/**
+ * Resolves when what is local was read. Works offline.
+ *
+ * @throws ClientError `bad_argument`: an address that is none
+ */
 export async function createClient<D>(options: ClientOptions<D>): Promise<Client<D>> {
   const tab = await openTab(options)
   const { db, store, view } = tab

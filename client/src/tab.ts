@@ -2,6 +2,7 @@
  * What one tab has: the databases that are open, what is kept, what stands in the control database; while it leads, the
  * engine. Something changes, the whole is looked at, syncs are started and stopped, one snapshot is told.
  */
+import { addressOf } from './address.ts'
 import type { ClientOptions } from './api.ts'
 import { asNow, withLocals } from './channels/locals.ts'
 import { placeOf } from './channels/wanted.ts'
@@ -44,8 +45,8 @@ const GATHER_MS = 50
 export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   const PouchDB = options.PouchDB as unknown as Pouch
   const { name, live = 3, roundMs = 30_000, hashing } = options
-  const inboxUrl = options.inbox.replace(/\/$/, '')
-  const couchdb = options.couchdb?.replace(/\/$/, '')
+  const inboxUrl = addressOf('inbox', options.inbox)
+  const couchdb = options.couchdb === undefined ? undefined : addressOf('couchdb', options.couchdb)
   const stopping = new AbortController()
   const emitter = createEmitter<Events>()
   const opened = new Map<string, Db>()

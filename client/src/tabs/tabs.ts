@@ -1,6 +1,6 @@
 /**
- * The tabs of one origin have the same databases: one of them, the leader, registers and syncs. Where there are no locks, as
- * in Node, everyone leads.
+ * The tabs of one origin have the same databases: one of them, the leader, registers and syncs. Where there are no locks,
+ * everyone leads; and in Node, which has locks, but of one process: its databases are not those of an origin.
  */
 import type { Syncs } from '../engine.ts'
 import type { Events } from '../status.ts'
@@ -26,8 +26,17 @@ export interface Tabs {
 /** @param app names the app's databases: another app of the same origin has other tabs */
 export function openTabs(app: string, hear: (message: Message) => void): Tabs {
   const name = `couchdb-sidecar-client:${app}`
-  const { locks } = (globalThis.navigator as Partial<Navigator> | undefined) ?? {}
-  if (!locks) return { tell: () => undefined, lead: (work, signal) => work(signal), close: () => undefined }
+  const { navigator, location } = globalThis as {
+    readonly navigator?: Partial<Navigator>
+    readonly location?: Location
+  }
+  const locks = location && navigator?.locks
+  if (!locks)
+    return {
+      tell: () => undefined,
+      lead: (work, signal) => work(signal),
+      close: () => undefined,
+    }
   const channel = new BroadcastChannel(name)
   channel.onmessage = ({ data }) => hear(data as Message)
 
