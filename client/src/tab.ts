@@ -12,7 +12,7 @@ import { createEmitter, type Emitter } from './emitter.ts'
 import { CONTROL, createEngine, NO_SYNCS, type Engine } from './engine.ts'
 import type { Db, Pouch } from './pouch.ts'
 import { createInbox } from './registration/inbox.ts'
-import { snapshotOf } from './snapshot.ts'
+import { NOTHING, snapshotOf } from './snapshot.ts'
 import type { Events, Failure, Place, Status } from './status.ts'
 import { createStore, type Kept, type Store } from './store.ts'
 import { openTabs, type Message } from './tabs/tabs.ts'
@@ -93,6 +93,10 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
         break
       case 'hello':
         if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
+        break
+      case 'destroyed':
+        void stop()
+        show(NOTHING)
     }
   }
 
@@ -132,8 +136,11 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
     clearTimeout(gathering)
     gathering = undefined
     if (stopping.signal.aborted) return
+    show(snapshotOf(store.kept, view, { ...(engine?.syncs ?? told), ...(failure && { failure }) }))
+  }
+
+  function show(next: Status): void {
     const before = status && JSON.stringify(status)
-    const next = snapshotOf(store.kept, view, { ...(engine?.syncs ?? told), ...(failure && { failure }) })
     if (JSON.stringify(next) === before) return
     status = next
     if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
@@ -173,6 +180,16 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
     return (stopped ??= stopAll())
   }
 
+  /** When the other tabs have stopped, too. */
+  async function destroyAll(): Promise<void> {
+    await stop()
+    for (const local of [...store.kept.locals.map((local) => local.name), CONTROL]) {
+      await new PouchDB(`${name}-${local}`).destroy()
+    }
+    tabs.tell({ kind: 'destroyed' }) // to those that were opened meanwhile
+    show(NOTHING)
+  }
+
   await store.load()
   await view.begin(lookSoon)
   await look()
@@ -199,11 +216,10 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
       tabs.close()
     },
     async destroy() {
-      await stop()
+      tabs.tell({ kind: 'destroyed' })
+      void stop()
+      await tabs.alone(destroyAll)
       tabs.close()
-      for (const local of [...store.kept.locals.map((local) => local.name), CONTROL]) {
-        await new PouchDB(`${name}-${local}`).destroy()
-      }
     },
   }
 }

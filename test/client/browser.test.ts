@@ -132,6 +132,37 @@ test('two tabs are one device, of which one tab syncs; when that is closed, the 
   await untilNotes(tablet, id, ['after the first was closed', 'from the second tab'])
 })
 
+test('what one tab destroys is destroyed for all: the others show nothing, ask nothing, and begin anew', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const ann = addressOf('ann')
+  const first = await startDevice(stage, ann, 'phone')
+  const [second, third] = [
+    await openApp(stage, { context: first.context }),
+    await openApp(stage, { context: first.context }),
+  ]
+  const id = await first.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await write(third, id, 'note')
+  await untilStatus(second, ({ channels }) => channels[0]?.sync.state === 'live')
+
+  for (const destroying of [second, first]) {
+    await destroying.page.evaluate(() => client.destroy())
+    for (const tab of [first, second, third]) {
+      const { registration, channels, devices } = await untilStatus(tab, (one) => one.registration.state === 'none')
+      expect([registration, channels, devices]).toEqual([{ state: 'none' }, [], []])
+      expect(await tab.page.evaluate(() => indexedDB.databases())).toEqual([])
+    }
+    for (const { page } of [first, second, third]) {
+      await page.reload()
+      await begin(page)
+    }
+    await registerApp(stage, first, ann, 'phone')
+    await untilStatus(third, ({ channels }) => channels[0]?.sync.state === 'live')
+    await untilNotes(third, id, ['note'])
+  }
+  for (const { complaints } of [first, second, third]) expect(complaints).toEqual([])
+})
+
 test('every tab is told of a document that the server does not take', async () => {
   needs('browser')
   needs('refusals by status')

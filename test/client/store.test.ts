@@ -1,10 +1,12 @@
-/** A local store that does not take what is written, as where the disk is full. */
+/** A local store that does not take what is written, as where the disk is full; and what is left when all is destroyed. */
 import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import {
+  channelOf,
   newAddress,
   PouchDB,
+  registerDevice,
   startDevice,
   startStage,
   untilStatus,
@@ -56,4 +58,25 @@ test('what is on a disk that is full can be stopped, and destroyed', async () =>
   await client.stop()
   await client.destroy()
   expect(await readdir(folder)).toEqual([])
+})
+
+test('nothing is left of what was destroyed, and the device begins anew', async () => {
+  const stage = await startStage()
+  const device = await startDevice(stage)
+  const { client, folder } = device
+  const ann = newAddress('ann')
+  await registerDevice(stage, device, ann)
+  const id = await client.createChannel({ name: 'photos' })
+  await client.open(id).put({ _id: 'note' })
+  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+  await client.destroy()
+  expect(await readdir(folder)).toEqual([])
+  expect(client.status).toMatchObject({ registration: { state: 'none' }, channels: [], devices: [] })
+  await client.destroy() // changes nothing
+
+  const again = await startDevice(stage, { folder })
+  expect(again.client.status.registration).toEqual({ state: 'none' })
+  await registerDevice(stage, again, ann)
+  await untilStatus(again.client, ({ channels }) => channels[0]?.sync.state === 'live')
+  expect(await again.client.open(id).get('note')).toMatchObject({ _id: 'note' })
 })
