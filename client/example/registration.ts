@@ -44,7 +44,8 @@ export function registrationView(client: Client) {
     card,
     update({ registration }: Status): void {
       const { state, deviceCode = '', confirmation } = registration
-      first.hidden = state !== 'none' && state !== 'revoked'
+      const isRefused = registration.error?.code === 'refused'
+      first.hidden = !['none', 'revoked'].includes(state) && !isRefused
       card.hidden = state === 'none' || state === 'active'
       title.textContent = state === 'revoked' ? 'This device is locked out' : 'Confirm this device'
       text.textContent = wordsOfRegistration(registration)
@@ -52,7 +53,7 @@ export function registrationView(client: Client) {
       const hasCode = ['unsent', 'new', 'confirming'].includes(state)
       code.hidden = !hasCode
       typed.hidden = !hasCode
-      again.hidden = !['confirming', 'expired', 'error'].includes(state)
+      again.hidden = isRefused || !['confirming', 'expired', 'error'].includes(state)
       wrong.textContent = confirmation?.state === 'error' ? 'That code does not match. Look at the last mail.' : ''
     },
   }

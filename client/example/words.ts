@@ -59,6 +59,7 @@ export function wordsOfRegistration({ state, owner, error }: RegistrationStatus)
     case 'expired':
       return 'The link in the mail was too old. Ask for another one.'
     case 'error':
+      if (error?.code === 'refused') return `The server does not take that: ${error.reason}`
       return `That did not work (${error?.code}). Ask for another mail, or begin anew.`
     case 'revoked':
       return 'Another of your devices did that. What is here stays here; register anew to go on.'

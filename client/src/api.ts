@@ -9,7 +9,7 @@ import type { Events, Status } from './status.ts'
 export interface ClientOptions<D = object> {
   /** The constructor, with the plugins and defaults of the app. */
   readonly PouchDB: PouchOf<D>
-  /** Address of the sidecar's inbox. */
+  /** Address of the sidecar's inbox. In browsers it may be relative to the page, like `couchdb`. */
   readonly inbox: string
   /** Begins the names of all local databases. */
   readonly name: string
@@ -31,7 +31,7 @@ export interface Client<D = object> {
   on<Name extends keyof Events>(name: Name, listener: (event: Events[Name]) => void): () => void
   /** Throws `ClientError`: `bad_argument`, `insecure_context`, `registered`. Once registered it changes nothing. */
   register(registering: Registering): Promise<void>
-  /** Has another mail sent. */
+  /** Has another mail sent. Throws `ClientError` `wrong_state` where the server has refused what was registered. */
   askAgain(): Promise<void>
   /** The code in the link of the mail, or the link, typed in here. */
   confirm(code: string): Promise<void>
@@ -56,6 +56,9 @@ export interface Client<D = object> {
   revokeDevice(user: string): Promise<void>
   /** Ends all syncs and closes the databases. */
   stop(): Promise<void>
-  /** Stops, and destroys all that is here, the registration too. Revoke the device before. */
+  /**
+   * Stops, and destroys all that is here, the registration too, and for all tabs: each has an empty status then, and a client
+   * that has stopped. Revoke the device before.
+   */
   destroy(): Promise<void>
 }

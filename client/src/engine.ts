@@ -22,7 +22,7 @@ export interface Syncs {
   readonly control: SyncStatus
   /** By the ids of channels. */
   readonly channels: Readonly<Record<string, SyncStatus>>
-  /** Why the inbox could not be asked. */
+  /** Why the inbox could not be asked, or what is kept not be read or written. */
   readonly failure?: Failure
 }
 
@@ -125,10 +125,13 @@ export function createEngine(options: EngineOptions): Engine {
     },
     async run(signal) {
       isRunning = true
-      settle()
-      await registrar.run(signal)
-      isRunning = false
-      await Promise.all([control.stop(), channels.stop()])
+      try {
+        settle()
+        await registrar.run(signal)
+      } finally {
+        isRunning = false
+        await Promise.all([control.stop(), channels.stop()])
+      }
     },
     settle,
     register: () => registrar.wake(),

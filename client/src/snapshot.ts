@@ -8,6 +8,15 @@ import { registrationStatus } from './registration/registration.ts'
 import { OFF, type ChannelStatus, type Status } from './status.ts'
 import type { Kept } from './store.ts'
 
+/** Where nothing is, or nothing any more. */
+export const NOTHING: Status = {
+  registration: { state: 'none' },
+  online: true,
+  control: OFF,
+  channels: [],
+  devices: [],
+}
+
 export function snapshotOf(kept: Kept, view: View, syncs: Syncs): Status {
   const user = kept.registration?.user
   const devices = view.devices.map(({ _id, name, state }) => {

@@ -33,11 +33,11 @@ export interface RegistrationStatus {
   readonly deviceCode?: string
   /** Name of the device's CouchDB user. */
   readonly user?: string
-  /** In `error`: why. */
+  /** In `error`: why. `refused`: the server does not take it, ever; `register` with other values begins anew. */
   readonly error?: Failure
   /** Of the last code that was typed in here: `error` is a wrong one, or one that is too old. */
   readonly confirmation?: { readonly state: 'unsent' | 'clicked' | 'used' | 'error'; readonly error?: Failure }
-  /** Why the inbox could not be asked. */
+  /** Why the inbox could not be asked, or what is kept here not be read or written. It is tried again. */
   readonly failure?: Failure
 }
 
@@ -98,7 +98,10 @@ export interface DeviceStatus {
 
 export interface Events {
   change: Status
-  /** A document that the server does not take, from a channel or (without `channel`) the control database. */
+  /**
+   * A document that the server does not take, from a channel or (without `channel`) the control database. It stays here as it
+   * is; its next revision is tried. In all tabs.
+   */
   refused: { readonly channel?: string; readonly id: string; readonly reason: string }
 }
 

@@ -27,9 +27,8 @@ declare global {
 const HARNESS = `
   import PouchDB from 'pouchdb'
   import { createClient } from 'couchdb-sidecar-client'
-  const at = (path) => new URL(path, location.href).href
   globalThis.startClient = async (options) => {
-    globalThis.client = await createClient({ PouchDB, name: 'app', inbox: at('/inbox'), couchdb: at('/couchdb'), ...options })
+    globalThis.client = await createClient({ PouchDB, name: 'app', inbox: '/inbox', couchdb: '/couchdb', ...options })
   }
   globalThis.PouchDB = PouchDB
 `

@@ -132,6 +132,87 @@ test('two tabs are one device, of which one tab syncs; when that is closed, the 
   await untilNotes(tablet, id, ['after the first was closed', 'from the second tab'])
 })
 
+test('what one tab destroys is destroyed for all: the others show nothing, ask nothing, and begin anew', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const ann = addressOf('ann')
+  const first = await startDevice(stage, ann, 'phone')
+  const [second, third] = [
+    await openApp(stage, { context: first.context }),
+    await openApp(stage, { context: first.context }),
+  ]
+  const id = await first.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await write(third, id, 'note')
+  await untilStatus(second, ({ channels }) => channels[0]?.sync.state === 'live')
+
+  for (const destroying of [second, first]) {
+    await destroying.page.evaluate(() => client.destroy())
+    for (const tab of [first, second, third]) {
+      const { registration, channels, devices } = await untilStatus(tab, (one) => one.registration.state === 'none')
+      expect([registration, channels, devices]).toEqual([{ state: 'none' }, [], []])
+      expect(await tab.page.evaluate(() => indexedDB.databases())).toEqual([])
+    }
+    for (const { page } of [first, second, third]) {
+      await page.reload()
+      await begin(page)
+    }
+    await registerApp(stage, first, ann, 'phone')
+    await untilStatus(third, ({ channels }) => channels[0]?.sync.state === 'live')
+    await untilNotes(third, id, ['note'])
+  }
+  for (const { complaints } of [first, second, third]) expect(complaints).toEqual([])
+})
+
+test('every tab is told of a document that the server does not take', async () => {
+  needs('browser')
+  needs('refusals by status')
+  const stage = await startBrowserStage()
+  const first = await startDevice(stage, addressOf('ann'), 'phone')
+  const second = await openApp(stage, { context: first.context })
+  for (const { page } of [first, second]) {
+    await page.evaluate(() => {
+      const refused: string[] = []
+      client.on('refused', ({ id }) => refused.push(id))
+      Object.assign(globalThis, { refused })
+    })
+  }
+  const id = await first.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await write(first, id, 'description')
+  for (const { page } of [first, second]) {
+    await page.waitForFunction(() => (globalThis as unknown as { refused: string[] }).refused.includes('description'))
+  }
+})
+
+test('attachments are copied by browsers as they are, whatever they say of themselves', async () => {
+  needs('browser')
+  const stage = await startBrowserStage()
+  const ann = addressOf('ann')
+  const phone = await startDevice(stage, ann, 'phone')
+  const tablet = await startDevice(stage, ann, 'tablet')
+  const id = await phone.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  const bytes = [0xff, 0xfe, 0x7b, 0x0d, 0x0a, 0x80, 0]
+  await phone.page.evaluate(
+    async ({ id, bytes }) => {
+      const file = (type: string) => ({ content_type: type, data: new Blob([new Uint8Array(bytes)], { type }) })
+      const _attachments = { 'map.json': file('application/json'), photo: file('image/jpeg') }
+      await client.open(id).put({ _id: 'note', _attachments })
+    },
+    { id, bytes },
+  )
+  await channelIn(tablet, 'photos')
+  await untilNotes(tablet, id, ['note'])
+  for (const name of ['map.json', 'photo']) {
+    const there = await tablet.page.evaluate(
+      async ({ id, name }) => {
+        const blob = (await client.open(id).getAttachment('note', name)) as unknown as Blob
+        return [...new Uint8Array(await blob.arrayBuffer())]
+      },
+      { id, name },
+    )
+    expect(there, name).toEqual(bytes)
+  }
+})
+
 test('twelve channels are in sync over the six connections of a browser', async () => {
   needs('browser')
   const stage = await startBrowserStage()

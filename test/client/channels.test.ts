@@ -124,6 +124,29 @@ test('a pause is for all devices, or for this one; and so is its end', async () 
   await untilStatus(phone.client, () => !channelOf(phone.client, id).onlyHere)
 })
 
+test('what is forgotten of a channel that is paused, or ended, is not here again before it is synced again', async () => {
+  const stage = await startStage()
+  const phone = await startRegistered(stage)
+  const { client } = phone
+  const id = await client.createChannel({ name: 'photos' })
+  await client.open(id).put({ _id: 'note' })
+  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+  await expect(client.forget(id)).rejects.toMatchObject({ code: 'in_use' })
+  const steps = [
+    [client.pause, client.resume],
+    [client.end, client.accept],
+  ] as const
+  for (const [leave, comeBack] of steps) {
+    await leave(id)
+    expect(channelOf(client, id)).toHaveProperty('local')
+    await client.forget(id)
+    expect(channelOf(client, id)).not.toHaveProperty('local')
+    expect(() => client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
+    await comeBack(id)
+    await hasNoteOnceSynced(phone, id, 'note')
+  }
+})
+
 test('a channel that is made again is another one; what is here of the first stays apart', async () => {
   const stage = await startStage()
   const phone = await startRegistered(stage)
@@ -190,6 +213,24 @@ const hasNoteOnceSynced = async (device: Device, id: string, note: string) => {
   await untilLive(device, id)
   await hasNote(device, id, note)
 }
+
+test('the app is told at once of a channel that no server would take', async () => {
+  const stage = await startStage()
+  const { client } = await startRegistered(stage)
+  const half = '\ud83d'
+  for (const wrong of [
+    ...['', ' ', 'two\nlines', half, 'x'.repeat(101)].map((name) => ({ name })),
+    ...[half, 'a\u0000b', '_a', 'channel:a', 'x'.repeat(181)].map((id) => ({ name: 'photos', id })),
+    ...[{ [half]: 1 }, { deep: [{ text: half }] }, { text: 'x'.repeat(5000) }, [] as object].map((data) => ({
+      ...{ name: 'photos', data: data as Record<string, unknown> },
+    })),
+  ]) {
+    await expect(client.createChannel(wrong), JSON.stringify(wrong)).rejects.toMatchObject({ code: 'bad_argument' })
+  }
+  const id = await client.createChannel({ name: 'photos 📷', data: { text: '📷\n' } })
+  await expect(client.changeChannel(id, { data: { text: half } })).rejects.toMatchObject({ code: 'bad_argument' })
+  await untilStatus(client, () => channelOf(client, id).state === 'ready')
+})
 
 test('a document that the channel does not take is told to the app, and holds up nothing', async () => {
   needs('refusals by status')

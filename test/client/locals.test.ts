@@ -5,9 +5,14 @@ import { placeOf } from '../../client/src/channels/wanted.ts'
 const channel = (state: string, database?: string) => ({ _id: 'photos', state, ...(database && { database }) })
 const none = { locals: [] as Binding[], count: 0 }
 
-/** What is there after the device has seen the channel in each of these states. */
+const wanted = () => true
+
+/** What is there after the device has seen the channel in each of these states, and wanted it. */
 const after = (...seen: ReturnType<typeof channel>[]) =>
-  seen.reduce((kept, one) => withLocals(kept, [one]) ?? kept, none as { locals: readonly Binding[]; count: number })
+  seen.reduce(
+    (kept, one) => withLocals(kept, [one], wanted) ?? kept,
+    none as { locals: readonly Binding[]; count: number },
+  )
 
 describe('the local database of a channel', () => {
   test('is there from the first second, and becomes that of the first remote one', () => {
@@ -26,11 +31,11 @@ describe('the local database of a channel', () => {
     const closed = after(channel('ready', 'a'), channel('closed', 'a'))
     expect(localOf(closed, channel('closed', 'a'))).toMatchObject({ name: 'channel-1', over: true })
     for (const made of [channel('new'), channel('new', 'a')]) {
-      expect(localOf(withLocals(closed, [made])!, made)).toEqual({ name: 'channel-2', channel: 'photos' })
+      expect(localOf(withLocals(closed, [made], wanted)!, made)).toEqual({ name: 'channel-2', channel: 'photos' })
     }
-    const again = withLocals(closed, [channel('new', 'a')])!
-    expect(withLocals(again, [channel('new', 'a')])).toBeUndefined()
-    const ready = withLocals(again, [channel('ready', 'b')])!
+    const again = withLocals(closed, [channel('new', 'a')], wanted)!
+    expect(withLocals(again, [channel('new', 'a')], wanted)).toBeUndefined()
+    const ready = withLocals(again, [channel('ready', 'b')], wanted)!
     expect(localOf(ready, channel('ready', 'b'))).toMatchObject({ name: 'channel-2', database: 'b' })
   })
 
@@ -52,14 +57,22 @@ describe('the local database of a channel', () => {
 
   test('is never made for a channel of which the device sees the end only', () => {
     for (const state of ['closed', 'removed']) {
-      expect(withLocals(none, [channel(state, 'a')])).toBeUndefined()
+      expect(withLocals(none, [channel(state, 'a')], wanted)).toBeUndefined()
       expect(localOf(none, channel(state, 'a'))).toBeUndefined()
     }
   })
 
+  test('is not made for one that is not to be here; one that is there stays, and gets its remote one', () => {
+    const unwanted = () => false
+    expect(withLocals(none, [channel('ready', 'a')], unwanted)).toBeUndefined()
+    expect(withLocals(after(channel('new')), [channel('ready', 'a')], unwanted)!.locals).toEqual([
+      { name: 'channel-1', channel: 'photos', database: 'a' },
+    ])
+  })
+
   test('has a name that no other ever had', () => {
     const forgotten = { ...after(channel('ready', 'a')), locals: [] }
-    expect(withLocals(forgotten, [channel('ready', 'a')])!.locals[0]!.name).toBe('channel-2')
+    expect(withLocals(forgotten, [channel('ready', 'a')], wanted)!.locals[0]!.name).toBe('channel-2')
   })
 })
 

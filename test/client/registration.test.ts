@@ -1,6 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { uniqueName } from '../support/couchdb.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { page } from './replica.ts'
 import { channelOf, newAddress, registerDevice, startDevice, startStage, untilStatus, type Stage } from './stage.ts'
 
 /** Nobody listens there. */
@@ -100,12 +102,54 @@ test('an address that was mistyped is corrected, with what was made under it', a
   await expect(client.register({ owner: wrong })).rejects.toMatchObject({ code: 'registered' })
 })
 
+test('what the guard refuses is told, and sent once; registered anew with other values it is taken', async () => {
+  const stage = await startStage()
+  const proxy = await startFaultyProxy(stage.sidecar.url)
+  const inbox = `${proxy.url}/inbox`
+  const sent = () => proxy.requests.filter(({ method }) => method === 'POST').length
+  const { client, folder } = await startDevice(stage, { inbox, hashing: { prf: 'sha256', iterations: 500 } })
+  const ann = newAddress('ann')
+  await client.register({ owner: ann, name: 'phone' })
+  const { registration } = await untilStatus(client, ({ registration }) => registration.state === 'error')
+  const error = { code: 'refused', reason: expect.stringContaining('iterations') as string }
+  expect(registration).toMatchObject({ owner: ann, error })
+  await expect(client.askAgain()).rejects.toMatchObject({ code: 'wrong_state' })
+  expect(sent()).toBe(1)
+  await client.stop()
+
+  const again = await startDevice(stage, { folder, inbox })
+  await again.client.confirm('a-code') // asks for nothing, since nothing is there
+  expect(again.client.status.registration).toMatchObject({ state: 'error', error })
+  await again.client.register({ owner: ann, name: 'tablet' })
+  await untilMailed(stage, ann)
+  const { registration: taken } = await untilStatus(again.client, (one) => one.registration.state === 'confirming')
+  expect(taken).toMatchObject({ name: 'tablet' })
+  expect(taken).not.toHaveProperty('error')
+  expect(sent()).toBe(2)
+})
+
+test('a page of a proxy refuses no registration', async () => {
+  const stage = await startStage()
+  const proxy = await startFaultyProxy(stage.sidecar.url)
+  proxy.plan(({ method }) => (method === 'POST' ? page(403) : undefined))
+  const { client } = await startDevice(stage, { inbox: `${proxy.url}/inbox` })
+  const ann = newAddress('ann')
+  await client.register({ owner: ann })
+  await untilStatus(client, ({ registration }) => registration.failure?.code === 'unavailable')
+  expect(client.status.registration.state).toBe('unsent')
+  proxy.plan(() => undefined)
+  await untilMailed(stage, ann)
+})
+
 test('the app is told at once what could never be sent', async () => {
   const stage = await startStage()
   const { client } = await startDevice(stage)
   await expect(client.createChannel({ name: 'photos' })).rejects.toMatchObject({ code: 'not_registered' })
   await expect(client.register({ owner: 'ann' })).rejects.toMatchObject({ code: 'bad_argument' })
-  await expect(client.register({ owner: newAddress('ann'), name: '' })).rejects.toMatchObject({ code: 'bad_argument' })
+  for (const name of ['', 'two\nlines', 'half \ud83d', 'x'.repeat(101)])
+    await expect(client.register({ owner: newAddress('ann'), name })).rejects.toMatchObject({ code: 'bad_argument' })
+  for (const owner of ['a\u0000@example.com', 'half\ud83d@example.com'])
+    await expect(client.register({ owner })).rejects.toMatchObject({ code: 'bad_argument' })
   expect(() => client.open('photos')).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
   const { subtle: _subtle, ...insecure } = { getRandomValues: () => undefined, subtle: undefined }
   vi.stubGlobal('crypto', insecure)

@@ -27,7 +27,9 @@ import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
 vi.setConfig({ testTimeout: 90_000 })
 
 /** Not by `import`: its types declare `Buffer` anew, for this whole program. */
-const PouchDB = createRequire(import.meta.url)('pouchdb') as { defaults(options: object): new (name: string) => TestDb }
+export const PouchDB = createRequire(import.meta.url)('pouchdb') as {
+  defaults(options: object): new (name: string) => TestDb
+}
 
 /** As far as tests use it. */
 export interface TestDb {
@@ -36,6 +38,7 @@ export interface TestDb {
   bulkDocs(docs: readonly object[]): Promise<unknown>
   info(): Promise<{ db_name: string; doc_count: number }>
   allDocs(options?: object): Promise<{ rows: { id: string }[] }>
+  getAttachment(id: string, name: string): Promise<Buffer>
 }
 
 export interface Stage {

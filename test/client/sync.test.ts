@@ -1,7 +1,7 @@
 /** What goes wrong on the way, and how many connections it takes when nothing does. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { refuse } from '../support/faulty-proxy.ts'
+import { pass, refuse, type FaultyProxy } from '../support/faulty-proxy.ts'
 import { channelOf, newAddress, registerDevice, startDevice, startStage, untilStatus, type Device } from './stage.ts'
 
 const stateOf = ({ client }: Device, id: string) => channelOf(client, id).sync.state
@@ -19,6 +19,7 @@ async function startWithChannel() {
 test.each([
   [401, 'denied'],
   [403, 'denied'],
+  [404, 'failing'],
   [500, 'failing'],
 ])('a channel that is refused with %i for a while is %s, and goes on by itself', async (status, state) => {
   const { stage, phone, id, database } = await startWithChannel()
@@ -48,8 +49,26 @@ test('without a network everything waits, and both sides have everything when it
   await untilStatus(phone.client, ({ online }) => online && stateOf(phone, id) === 'live')
 })
 
+/** How many feeds the server has open, told by a proxy that passes everything on. */
+function countFeeds(proxy: FaultyProxy): () => number {
+  let open = 0
+  proxy.plan(({ query }) => {
+    if (query.get('feed') !== 'longpoll') return undefined
+    return async (exchange) => {
+      open += 1
+      try {
+        await pass(exchange)
+      } finally {
+        open -= 1
+      }
+    }
+  })
+  return () => open
+}
+
 test('twelve channels have all their notes, with four feeds open', async () => {
   const stage = await startStage()
+  const feeds = countFeeds(stage.couch)
   const phone = await startDevice(stage, { roundMs: 1000 })
   const { client } = phone
   const ann = newAddress('ann')
@@ -63,6 +82,7 @@ test('twelve channels have all their notes, with four feeds open', async () => {
   await untilStatus(client, ({ channels }) => channels.every(({ sync }) => sync.syncedAt !== undefined))
   const inState = (state: string) => client.status.channels.filter(({ sync }) => sync.state === state).length
   await untilStatus(client, () => inState('live') === 3 && inState('resting') + inState('waiting') === 9)
+  await eventually(() => expect(feeds()).toBe(4))
 
   const quiet = ids.find((id) => stateOf(phone, id) === 'resting')!
   const records = await stage.control.withPrefix('channel:')
@@ -78,4 +98,5 @@ test('twelve channels have all their notes, with four feeds open', async () => {
   await eventually(async () =>
     expect(await stage.admin.db(String(record!.database)).get('opened')).toMatchObject({ _id: 'opened' }),
   )
+  await eventually(() => expect(feeds()).toBe(4))
 })

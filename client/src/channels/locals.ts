@@ -31,9 +31,17 @@ export function asNow<Channel extends Known>({ locals }: Pick<Kept, 'locals'>, c
   return rest as Channel
 }
 
-/** With a local database for each channel that is to have one; undefined where all have. */
-export function withLocals(kept: Kept, channels: readonly Known[]): Kept | undefined {
-  const next = channels.reduce(withLocalOf, kept)
+/**
+ * With a local database for each channel that is to have one; undefined where all have.
+ *
+ * @param isWanted whether one is to be made for this channel
+ */
+export function withLocals<Channel extends Known>(
+  kept: Kept,
+  channels: readonly Channel[],
+  isWanted: (channel: Channel) => boolean,
+): Kept | undefined {
+  const next = channels.reduce((before, channel) => withLocalOf(before, channel, isWanted(channel)), kept)
   return next === kept ? undefined : next
 }
 
@@ -47,7 +55,7 @@ export function localOf(kept: Pick<Kept, 'locals'>, channel: Known): Binding | u
 
 const hasEnded = (state: string): boolean => state === 'closed' || state === 'removed'
 
-function withLocalOf(kept: Kept, channel: Known): Kept {
+function withLocalOf(kept: Kept, channel: Known, isWanted: boolean): Kept {
   const { _id, state, database } = asNow(kept, channel)
   const own = kept.locals.filter(({ channel }) => channel === _id)
   if (state === 'closed') return changed(kept, own.at(-1), { over: true })
@@ -56,7 +64,7 @@ function withLocalOf(kept: Kept, channel: Known): Kept {
   if (own.some((one) => one.database === database)) return kept
   const last = own.at(-1)
   if (last && last.database === undefined && !last.over) return changed(kept, last, { database })
-  return added(kept, { channel: _id, database })
+  return isWanted ? added(kept, { channel: _id, database }) : kept
 }
 
 function added(kept: Kept, binding: Omit<Binding, 'name'>): Kept {

@@ -3,6 +3,7 @@ import { randomHex } from '../registration/credentials.ts'
 import { isAddress } from '../registration/registration.ts'
 import { ClientError } from '../errors.ts'
 import type { Db } from '../pouch.ts'
+import { isLine, isWholeIn, LINE } from '../text.ts'
 import { change } from './change.ts'
 import { isOwn, type ChannelDoc } from './documents.ts'
 
@@ -25,14 +26,15 @@ export type Close = 'archive' | 'delete'
 /** Resolves with its id. One that is there already stays as it is. */
 export async function createChannel(db: Db, owner: string, channel: NewChannel): Promise<string> {
   const { name, members = [], data, id = randomHex() } = channel
-  if (typeof name !== 'string' || name.trim() === '')
-    throw new ClientError('bad_argument', 'name: expected a name, got none')
-  if (/^(device-|channel:|_)/.test(id) || id === '' || id.length > 180)
+  if (!isLine(name, 100) || name.trim() === '')
+    throw new ClientError('bad_argument', `name: expected 1 to 100 ${LINE}, got ${JSON.stringify(name)}`)
+  if (/^(device-|channel:|_)/.test(id) || !isLine(id, 180))
     throw new ClientError(
       'bad_argument',
-      `id: expected up to 180 characters, not device-, channel: or _ first, got ${id}`,
+      `id: expected 1 to 180 ${LINE}, not device-, channel: or _ first, got ${JSON.stringify(id)}`,
     )
   expectAddresses(members)
+  expectData(data)
   await change(db, id, (before) => {
     if (before && before.type !== 'channel')
       throw new ClientError(
@@ -59,6 +61,7 @@ export type ChannelChange = Pick<NewChannel, 'members' | 'data'>
 
 export async function changeChannel(db: Db, id: string, { members, data }: ChannelChange): Promise<void> {
   if (members) expectAddresses(members)
+  expectData(data)
   await change(db, id, (before) => {
     const { close: _close, ...channel } = ownChannel(before, id, ['new', 'accepted', 'ready', 'error'])
     return { ...channel, state: 'new', ...(members && { members: [...members] }), ...(data && { data }) }
@@ -83,6 +86,20 @@ function expectAddresses(members: readonly string[]): void {
   if (wrong !== undefined)
     throw new ClientError('bad_argument', `members: expected email addresses, got ${JSON.stringify(wrong)}`)
 }
+
+/** It stands in the database of each member. */
+const MOST_DATA = 4096
+
+function expectData(data: object | undefined): void {
+  if (data === undefined) return
+  const size = isObject(data) && isWholeIn(data) ? JSON.stringify(data).length : Infinity
+  if (size <= MOST_DATA) return
+  const got = size === Infinity ? 'something else' : `${size}`
+  const expected = `an object of up to ${MOST_DATA} characters of JSON, none of them half`
+  throw new ClientError('bad_argument', `data: expected ${expected}, got ${got}`)
+}
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function ownChannel(before: object | undefined, id: string, states: readonly string[]): Record<string, unknown> {
   const channel = before as (ChannelDoc & Record<string, unknown>) | undefined

@@ -82,8 +82,9 @@ export function createInbox(url: string): Inbox {
       const { status, body } = answer
       if (status === 201) return { kind: 'taken', rev: textOf(body.rev) }
       if (status === 409) return { kind: 'conflict' }
-      if (status === 400 || status === 403)
-        return { kind: 'refused', reason: textOf(body.reason) ?? `status ${status}` }
+      const reason = textOf(body.reason)
+      // A proxy's page says nothing of the document.
+      if ((status === 400 || status === 403) && reason !== undefined) return { kind: 'refused', reason }
       return laterThan(answer)
     },
 

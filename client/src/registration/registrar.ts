@@ -7,7 +7,7 @@ import type { Failure } from '../status.ts'
 import { backoffMs, createBell } from '../time.ts'
 import { DEFAULT_HASHING, hashPassword, sha256, type Hashing } from './credentials.ts'
 import type { Fate, Inbox, Later } from './inbox.ts'
-import type { Registration } from './registration.ts'
+import { isRefused, REFUSED, type Registration } from './registration.ts'
 
 export interface RegistrarOptions {
   readonly store: Store
@@ -38,14 +38,14 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
   /** How long to wait until the next step, milliseconds. */
   async function step(signal: AbortSignal): Promise<number> {
     const { registration } = await store.load()
-    if (!registration || registration.state === 'revoked') return Infinity
+    if (!registration || registration.state === 'revoked' || isRefused(registration)) return idle()
     const { credentials, confirmation } = registration
     if (!credentials) return prepare(registration, signal)
     if (registration.state === 'unsent') return send(registration, signal)
     if (registration.wantsMail) return askForMail(registration, signal)
     if (confirmation?.state === 'unsent') return confirm(registration, signal)
     const isDone = registration.user !== undefined && registration.syncpoint !== undefined
-    if (isDone && !mustCheck) return Infinity
+    if (isDone && !mustCheck) return idle()
     return ask(registration, signal)
   }
 
@@ -65,7 +65,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
       case 'conflict': // it is there, and has gone on since
         return keep(id, () => ({ state: 'new' }))
       case 'refused':
-        return keep(id, () => ({ state: 'error', error: { code: 'refused', reason: sent.reason } }))
+        return keep(id, () => ({ state: 'error', error: { code: REFUSED, reason: sent.reason } }))
       case 'later':
         return later(sent)
     }
@@ -85,8 +85,8 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
     }
     // Refused is one that was asked for too soon after the last: that mail is under way.
     const state = sent.kind === 'taken' ? ({ state: 'new' } as const) : {}
-    return keep(id, ({ wantsMail: _done, error: _error, ...rest }) => ({
-      ...{ ...rest, wantsMail: false, ...state },
+    return keep(id, () => ({
+      ...{ wantsMail: false, ...state },
       ...(sent.kind === 'taken' && sent.rev !== undefined && { rev: sent.rev }),
     }))
   }
@@ -101,7 +101,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
     if (sent.kind === 'later') return later(sent)
     const next =
       sent.kind === 'refused'
-        ? ({ state: 'error', error: { code: 'refused', reason: sent.reason } } as const)
+        ? ({ state: 'error', error: { code: REFUSED, reason: sent.reason } } as const)
         : ({ state: 'clicked' } as const)
     return keepConfirmation(id, confirmation!.id, next)
   }
@@ -131,7 +131,8 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
   async function update(id: string, next: (before: Registration) => Partial<Registration>): Promise<void> {
     await store.update((kept) => {
       if (kept.registration?.id !== id) return undefined
-      const made = { ...kept.registration, ...next(kept.registration) }
+      const { error, ...rest } = { ...kept.registration, ...next(kept.registration) }
+      const made = rest.state === 'error' && error ? { ...rest, error } : rest
       return JSON.stringify(made) === JSON.stringify(kept.registration) ? undefined : { ...kept, registration: made }
     })
   }
@@ -152,6 +153,12 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
       confirmation?.id === confirmationId ? { confirmation: { ...confirmation, ...next } } : {},
     )
 
+  /** Nothing is to be asked: then nothing is wrong. */
+  function idle(): number {
+    reached()
+    return Infinity
+  }
+
   function reached(): void {
     failures = 0
     onFailure(undefined)
@@ -164,7 +171,9 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
 
   return {
     async run(signal) {
-      while (!signal.aborted) await bell.wait(await step(signal), signal)
+      // What throws is the local store: it may be full, or not there at the moment.
+      const failed = (thrown: unknown) => later({ kind: 'later', failure: { code: 'failed', reason: String(thrown) } })
+      while (!signal.aborted) await bell.wait(await step(signal).catch(failed), signal)
     },
     wake() {
       failures = 0

@@ -1,5 +1,6 @@
 import { ClientError } from '../errors.ts'
 import type { Failure, RegistrationStatus } from '../status.ts'
+import { isLine, isWhole, LINE } from '../text.ts'
 import { needsCrypto, randomCode, randomHex, type HashedPassword } from './credentials.ts'
 
 /** A device's registration as it is kept: whatever is sent, is sent from here, and is the same each time. */
@@ -40,10 +41,18 @@ export interface Registering {
   readonly name?: string
 }
 
-/** As the server's own guard has it, nearly: what it refuses is told later, offline perhaps much later. */
-const ADDRESS = /^(?=.{3,254}$)[^\s@<>()[\]\\,;:"]{1,64}@[^\s@<>()[\]\\,;:"]+$/
+/** Of the error of what the server's guard does not take. */
+export const REFUSED = 'refused'
 
-export const isAddress = (text: unknown): text is string => typeof text === 'string' && ADDRESS.test(text)
+/** Sent again, it would be refused again. */
+export const isRefused = ({ state, error }: Registration): boolean => state === 'error' && error?.code === REFUSED
+
+/** As the server's own guard has it: what it refuses is told later, offline perhaps much later. */
+const ADDRESS =
+  /^(?=.{3,254}$)[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]{1,64}@[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]+$/
+
+export const isAddress = (text: unknown): text is string =>
+  typeof text === 'string' && ADDRESS.test(text) && isWhole(text)
 
 /**
  * A registration that begins; the one that is there where that goes on. Undefined and finished ones make place for it.
@@ -53,8 +62,8 @@ export const isAddress = (text: unknown): text is string => typeof text === 'str
 export function beginRegistration(there: Registration | undefined, { owner, name }: Registering): Registration {
   needsCrypto()
   if (!isAddress(owner)) throw new ClientError('bad_argument', `owner: expected an email address, got ${String(owner)}`)
-  if (name !== undefined && (name.length === 0 || name.length > 100))
-    throw new ClientError('bad_argument', `name: expected 1 to 100 characters, got ${name.length}`)
+  if (name !== undefined && !isLine(name, 100))
+    throw new ClientError('bad_argument', `name: expected 1 to 100 ${LINE}, got ${JSON.stringify(name)}`)
   const isSame = there !== undefined && sameAddress(there.owner, owner)
   if (there?.database !== undefined && !isSame)
     throw new ClientError('registered', `expected ${there.owner}, whose data is here, got ${owner}; call destroy first`)

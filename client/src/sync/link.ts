@@ -5,7 +5,7 @@
 import type { Db, Pouch } from '../pouch.ts'
 import { WAITING, type Failure, type SyncStatus } from '../status.ts'
 import { backoffMs, createBell } from '../time.ts'
-import type { Target } from './remote.ts'
+import { FEED_MS, type Target } from './remote.ts'
 import { runSession, type Copied, type Ended } from './session.ts'
 import type { Slots } from './slots.ts'
 
@@ -27,7 +27,7 @@ export interface Link {
   /** Until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
   follow(live: boolean): void
-  /** Tries at once what waits to be tried again; with `hard` also begins anew what may hang. */
+  /** Tries at once what waits to be tried again, and begins anew what hears nothing; with `hard` whatever may hang. */
   wake(how: { readonly hard: boolean }): void
 }
 
@@ -45,6 +45,8 @@ export function createLink(options: LinkOptions): Link {
   let failures = 0
   let session = new AbortController()
   let isQueued = false
+  /** When the session that runs has heard of the server, by the clock of the wall: others stand still while a phone sleeps. */
+  let heardAt: number | undefined
   /** What was written here and was neither pulled nor pushed; and what was pulled, but is not told of as written yet. */
   const unsent = new Set<string>()
   const pulled = new Set<string>()
@@ -87,17 +89,21 @@ export function createLink(options: LinkOptions): Link {
     isQueued = !isLive
     const release = isLive ? () => undefined : await slots.take(session.signal)
     isQueued = false
+    heardAt = Date.now()
     try {
       return await runSession({
         ...{ PouchDB: options.PouchDB, local, target: options.target, live: isLive, signal: session.signal },
-        ...{ onCopied: copied, onRefused },
+        ...{ onCopied: copied, onRefused, onHeard: () => void (heardAt = Date.now()) },
         onEven() {
           if (!isLive) return
           even(live ? 'live' : 'resting')
           if (!live) session.abort()
         },
       })
+    } catch (thrown) {
+      return { kind: 'failed', failure: { code: 'failed', reason: String(thrown) } } // by the local database
     } finally {
+      heardAt = undefined
       release()
       signal.removeEventListener('abort', abort)
     }
@@ -159,7 +165,8 @@ export function createLink(options: LinkOptions): Link {
       else if (status.state === 'live') set({ state: 'resting' })
     },
     wake({ hard }) {
-      if (hard) session.abort()
+      const isDeaf = heardAt !== undefined && Date.now() - heardAt > FEED_MS
+      if (hard || isDeaf) session.abort()
       else if (failures === 0) return
       failures = 0
       bell.ring()

@@ -1,5 +1,7 @@
 import { statusOf, type Db, type Pouch } from '../pouch.ts'
 import type { Failure } from '../status.ts'
+import { sendInParts } from './parts.ts'
+import { ask } from './request.ts'
 
 /** Where, and as whom. */
 export interface Target {
@@ -13,50 +15,70 @@ export interface Remote {
   readonly db: Db
   /** Why it broke, by what PouchDB threw and by what was seen on the way. */
   failureOf(thrown: unknown): Failure
-  /** Breaks off what is under way. */
+  /** Breaks off what is under way, answers that are being read as well. */
   end(): void
   /** After `end`, when PouchDB has noticed. */
   close(): Promise<unknown>
 }
 
+export interface RemoteOptions {
+  /** A byte has come. */
+  readonly onHeard?: () => void
+  /** Who has heard nothing for so long, milliseconds, hears nothing any more. */
+  readonly silenceMs?: number
+}
+
 /** How long the server holds a feed that has nothing to tell. */
 export const FEED_MS = 25_000
-/** Who has heard nothing for so long after that hears nothing any more. */
-const SILENCE_MS = 20_000
+/** So long after that it has told, unless nobody is there. */
+const FEED_SILENCE_MS = FEED_MS + 20_000
+/** A server that has much to do may take its time, but not so much. */
+const SILENCE_MS = 120_000
 
 const CODES: Readonly<Record<number, string>> = { 401: 'denied', 403: 'denied', 404: 'gone' }
 
-export function openRemote(PouchDB: Pouch, { url, user, password }: Target): Remote {
-  const open = new Set<AbortController>()
+export function openRemote(
+  PouchDB: Pouch,
+  { url, user, password }: Target,
+  { onHeard = () => undefined, silenceMs = SILENCE_MS }: RemoteOptions = {},
+): Remote {
+  const open = new Set<() => void>()
   let isOver = false
   let seen: Failure | undefined
 
-  async function fetch(input: string | Request, init: RequestInit = {}): Promise<Response> {
+  function onBegin(abort: () => void): () => void {
+    open.add(abort)
+    return () => open.delete(abort)
+  }
+
+  async function request(address: string, init: RequestInit): Promise<Response> {
     if (isOver) throw new Error('the session is over')
-    const address = typeof input === 'string' ? input : input.url
-    const asking = new AbortController()
-    const abort = () => asking.abort()
-    open.add(asking)
-    if (init.signal?.aborted) abort()
-    init.signal?.addEventListener('abort', abort)
-    const silence = address.includes('feed=longpoll') ? setTimeout(abort, FEED_MS + SILENCE_MS) : undefined
+    const { body } = init
+    const isFeed = address.includes('feed=longpoll')
+    const limits = { silenceMs: isFeed ? FEED_SILENCE_MS : silenceMs, onHeard, onBegin }
+    const asked = (asking: RequestInit) => ask((at, how) => PouchDB.fetch(at, how), address, asking, limits)
+    const send = (body: string) => asked({ ...init, body })
     try {
-      // No cookies: they are of another user, or of none; and no browser asks for a password.
-      const answer = await PouchDB.fetch(address, { ...init, credentials: 'omit', signal: asking.signal })
-      const whole = await read(answer)
+      const answer = await (typeof body === 'string' ? sendInParts(address, body, send) : asked(init))
       seen = undefined
-      return whole
+      return answer.ok ? answer : asJson(answer)
     } catch (thrown) {
       const isCancelled = init.signal?.aborted ?? false
       if (!isOver && !isCancelled) seen = { code: 'offline', reason: String(thrown) }
-      // PouchDB asks for it beside a replication, and does not look whether that failed.
-      if (address.replace(/\/$/, '') === url) return Response.json({})
       throw thrown
-    } finally {
-      clearTimeout(silence)
-      init.signal?.removeEventListener('abort', abort)
-      open.delete(asking)
     }
+  }
+
+  /** PouchDB asks for it beside a replication, and does not look whether that failed; nor does it need the answer. */
+  async function aboutDatabase(address: string, init: RequestInit): Promise<Response> {
+    const answer = await request(address, init).catch(() => Response.json({}))
+    const info: unknown = await answer.json().catch(() => ({}))
+    return Response.json(answer.ok ? info : {})
+  }
+
+  async function fetch(input: string | Request, init: RequestInit = {}): Promise<Response> {
+    const address = typeof input === 'string' ? input : input.url
+    return isSamePath(address, url) ? aboutDatabase(address, init) : request(address, init)
   }
 
   const db = new PouchDB(url, { skip_setup: true, auth: { username: user, password }, fetch })
@@ -71,16 +93,19 @@ export function openRemote(PouchDB: Pouch, { url, user, password }: Target): Rem
     },
     end() {
       isOver = true
-      for (const asking of open) asking.abort()
+      for (const abort of open) abort()
     },
     close: () => db.close(),
   }
 }
 
-/** Its body, too: so what is said of a request holds until it is over. An attachment is left to PouchDB. */
-async function read(answer: Response): Promise<Response> {
-  if (!answer.headers.get('content-type')?.includes('json')) return answer
+const isSamePath = (address: string, url: string): boolean =>
+  new URL(address).pathname.replace(/\/$/, '') === new URL(url).pathname
+
+/** What has gone wrong, in the words of CouchDB: a proxy has pages for that, of which PouchDB would not tell the status. */
+function asJson(answer: Response): Response {
+  if (answer.headers.get('content-type')?.includes('json')) return answer
   const { status, statusText } = answer
-  const headers = { 'Content-Type': 'application/json' }
-  return new Response(await answer.text(), { status, statusText, headers })
+  const said = { error: 'failed', reason: `the answer is ${status} ${statusText}, and not of CouchDB` }
+  return Response.json(said, { status, statusText })
 }

@@ -1,6 +1,7 @@
 /**
  * Both replications between a local database and its remote one, as one thing that begins and ends: one-shot, or live until
- * the signal aborts. What PouchDB would try again by itself, it does not here: whoever began it decides.
+ * the signal aborts. What PouchDB would try again by itself, it does not here: whoever began it decides. When one of them
+ * fails, the other still copies what there is: a server that takes nothing keeps nobody from reading.
  */
 import type { Db, Pouch } from '../pouch.ts'
 import type { Failure } from '../status.ts'
@@ -19,6 +20,8 @@ export interface SessionOptions {
   /** Nothing is left to be copied now. Said again each time. */
   readonly onEven: () => void
   readonly onRefused: (id: string, reason: string) => void
+  /** The server gives a sign of life. */
+  readonly onHeard: () => void
 }
 
 export interface Copied {
@@ -34,9 +37,9 @@ export interface Copied {
 const BATCH = 100
 
 export async function runSession(options: SessionOptions): Promise<Ended> {
-  const { PouchDB, local, target, live, signal } = options
+  const { PouchDB, local, target, live, signal, onHeard } = options
   if (signal.aborted) return { kind: 'aborted' }
-  const remote = openRemote(PouchDB, target)
+  const remote = openRemote(PouchDB, target, { onHeard })
   const how = { live, retry: false, heartbeat: false as const, timeout: FEED_MS, batch_size: BATCH }
   const directions = { push: local.replicate.to(remote.db, how), pull: local.replicate.from(remote.db, how) }
   const both = [directions.push, directions.pull]
@@ -45,8 +48,10 @@ export async function runSession(options: SessionOptions): Promise<Ended> {
     remote.end()
   }
   const even = { push: false, pull: false }
+  let failure: Failure | undefined
 
   for (const direction of ['push', 'pull'] as const) {
+    const other = direction === 'push' ? 'pull' : 'push'
     const replication = directions[direction]
     let before = 0
     replication.on('change', (change) => {
@@ -58,28 +63,26 @@ export async function runSession(options: SessionOptions): Promise<Ended> {
     replication.on('active', () => void (even[direction] = false))
     replication.on('paused', () => {
       even[direction] = true
-      if (even.push && even.pull) options.onEven()
+      if (failure) cancel()
+      else if (even[other]) options.onEven()
     })
     replication.on('denied', (refused) => {
       const { id = '', reason, message } = refused as { id?: string; reason?: string; message?: string }
       options.onRefused(id, reason ?? message ?? 'refused')
     })
-    // At once: after the first failure nothing more is told, and the other feed would stay open.
-    replication.on('error', cancel)
+    replication.on('error', (thrown) => {
+      failure ??= remote.failureOf(thrown)
+      if (even[other]) cancel() // it waits in its feed for what may come
+    })
   }
 
   signal.addEventListener('abort', cancel)
-  try {
-    await Promise.all(both)
-    return signal.aborted ? { kind: 'aborted' } : { kind: 'done' }
-  } catch (thrown) {
-    return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', failure: remote.failureOf(thrown) }
-  } finally {
-    signal.removeEventListener('abort', cancel)
-    await Promise.allSettled(both)
-    remote.end()
-    // A replication that was cancelled takes one step more, in which it asks its source what nobody waits for.
-    await new Promise((resolve) => setTimeout(resolve))
-    await remote.close()
-  }
+  await Promise.allSettled(both)
+  signal.removeEventListener('abort', cancel)
+  remote.end()
+  // A replication that was cancelled takes one step more, in which it asks its source what nobody waits for.
+  await new Promise((resolve) => setTimeout(resolve))
+  await remote.close()
+  if (signal.aborted) return { kind: 'aborted' }
+  return failure ? { kind: 'failed', failure } : { kind: 'done' }
 }

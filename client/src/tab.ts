@@ -1,0 +1,225 @@
+/**
+ * What one tab has: the databases that are open, what is kept, what stands in the control database; while it leads, the
+ * engine. Something changes, the whole is looked at, syncs are started and stopped, one snapshot is told.
+ */
+import { addressOf } from './address.ts'
+import type { ClientOptions } from './api.ts'
+import { asNow, withLocals } from './channels/locals.ts'
+import { placeOf } from './channels/wanted.ts'
+import type { ChannelDoc } from './control/documents.ts'
+import { createView, type View } from './control/view.ts'
+import { createEmitter, type Emitter } from './emitter.ts'
+import { CONTROL, createEngine, NO_SYNCS, type Engine } from './engine.ts'
+import type { Db, Pouch } from './pouch.ts'
+import { createInbox } from './registration/inbox.ts'
+import { NOTHING, snapshotOf } from './snapshot.ts'
+import type { Events, Failure, Place, Status } from './status.ts'
+import { createStore, type Kept, type Store } from './store.ts'
+import { openTabs, type Message } from './tabs/tabs.ts'
+import { onWake } from './wake.ts'
+
+export interface Tab {
+  readonly status: Status
+  readonly on: Emitter<Events>['on']
+  /** The local control database. */
+  readonly db: Db
+  readonly store: Store
+  readonly view: View
+  openLocal(local: string): Db
+  destroyLocal(local: string): Promise<void>
+  placeOf(channel: ChannelDoc): Place
+  /** Gives channels their local databases, then starts and stops what is to be. */
+  look(): Promise<void>
+  /** There is something to send to the inbox. */
+  register(): void
+  /** Somebody uses this channel. */
+  touch(id: string): void
+  stop(): Promise<void>
+  destroy(): Promise<void>
+}
+
+/** So long changes are gathered into one snapshot. */
+const GATHER_MS = 50
+
+/** Resolves when what is local was read. */
+export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
+  const PouchDB = options.PouchDB as unknown as Pouch
+  const { name, live = 3, roundMs = 30_000, hashing } = options
+  const inboxUrl = addressOf('inbox', options.inbox)
+  const couchdb = options.couchdb === undefined ? undefined : addressOf('couchdb', options.couchdb)
+  const stopping = new AbortController()
+  const emitter = createEmitter<Events>()
+  const opened = new Map<string, Db>()
+  const openLocal = (local: string): Db => {
+    const db = opened.get(local) ?? new PouchDB(`${name}-${local}`)
+    opened.set(local, db)
+    return db
+  }
+  const db = openLocal(CONTROL)
+  const tabs = openTabs(name, hear)
+  const store = createStore(db, () => {
+    tabs.tell({ kind: 'kept' })
+    lookSoon()
+  })
+  const view = createView(db)
+  /** Only while this tab leads. */
+  let engine: Engine | undefined
+  /** The engine's end. */
+  let running = Promise.resolve()
+  /** What the leader says. */
+  let told = NO_SYNCS
+  /** Why what is kept could not be read or written. */
+  let failure: Failure | undefined
+  let status: Status
+  let gathering: ReturnType<typeof setTimeout> | undefined
+  let looking = Promise.resolve()
+  let stopped: Promise<void> | undefined
+
+  function hear(message: Message): void {
+    switch (message.kind) {
+      case 'kept':
+        store.load().then(look).catch(failed)
+        engine?.register()
+        break
+      case 'touched':
+        engine?.touch(message.id)
+        break
+      case 'syncs':
+        told = message.syncs
+        changed()
+        break
+      case 'refused':
+        emitter.emit('refused', message.refused)
+        break
+      case 'hello':
+        if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
+        break
+      case 'destroyed':
+        void stop()
+        show(NOTHING)
+    }
+  }
+
+  function look(): Promise<void> {
+    looking = looking
+      .catch(() => undefined)
+      .then(async () => {
+        if (stopping.signal.aborted) return
+        await store.update((kept) => withLocals(kept, view.channels, (channel) => isHere(kept, channel)))
+        failure = undefined
+        engine?.settle()
+        emit()
+      })
+    return looking
+  }
+
+  /** For those who wait for nothing. Where it fails, whatever changes next looks again. */
+  function lookSoon(): void {
+    look().catch(failed)
+  }
+
+  function failed(thrown: unknown): void {
+    failure = { code: 'failed', reason: String(thrown) }
+    changed()
+  }
+
+  const placeIn = (kept: Kept, channel: ChannelDoc): Place =>
+    placeOf(asNow(kept, channel), view.subscription(channel._id), kept.registration?.user)
+
+  const isHere = (kept: Kept, channel: ChannelDoc) => ['synced', 'unready'].includes(placeIn(kept, channel))
+
+  function changed(): void {
+    gathering ??= setTimeout(emit, GATHER_MS)
+  }
+
+  function emit(): void {
+    clearTimeout(gathering)
+    gathering = undefined
+    if (stopping.signal.aborted) return
+    show(snapshotOf(store.kept, view, { ...(engine?.syncs ?? told), ...(failure && { failure }) }))
+  }
+
+  function show(next: Status): void {
+    const before = status && JSON.stringify(status)
+    if (JSON.stringify(next) === before) return
+    status = next
+    if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
+    emitter.emit('change', status)
+  }
+
+  function onRefused(refused: Events['refused']): void {
+    tabs.tell({ kind: 'refused', refused })
+    emitter.emit('refused', refused)
+  }
+
+  async function runEngine(signal: AbortSignal): Promise<void> {
+    engine = createEngine({
+      ...{ PouchDB, inbox: createInbox(inboxUrl), store, view, openLocal, live, roundMs, onChange: changed, onRefused },
+      ...(hashing && { hashing }),
+      ...(couchdb !== undefined && { couchdb }),
+    })
+    const stopWaking = onWake((how) => engine?.wake(how))
+    try {
+      await engine.run(signal)
+    } finally {
+      stopWaking()
+      engine = undefined
+    }
+  }
+
+  async function stopAll(): Promise<void> {
+    stopping.abort()
+    clearTimeout(gathering)
+    await Promise.allSettled([running, looking])
+    view.end()
+    // One that cannot be closed is broken already.
+    await Promise.allSettled([...opened.values()].map((one) => one.close()))
+  }
+
+  function stop(): Promise<void> {
+    return (stopped ??= stopAll())
+  }
+
+  /** When the other tabs have stopped, too. */
+  async function destroyAll(): Promise<void> {
+    await stop()
+    for (const local of [...store.kept.locals.map((local) => local.name), CONTROL]) {
+      await new PouchDB(`${name}-${local}`).destroy()
+    }
+    tabs.tell({ kind: 'destroyed' }) // to those that were opened meanwhile
+    show(NOTHING)
+  }
+
+  await store.load()
+  await view.begin(lookSoon)
+  await look()
+  tabs.lead((signal) => (running = runEngine(signal)), stopping.signal).catch(failed)
+  tabs.tell({ kind: 'hello' })
+
+  return {
+    ...{ on: (event, listener) => emitter.on(event, listener), db, store, view, openLocal, look },
+    get status() {
+      return status
+    },
+    async destroyLocal(local) {
+      await openLocal(local).destroy()
+      opened.delete(local)
+    },
+    placeOf: (channel) => placeIn(store.kept, channel),
+    register: () => engine?.register(),
+    touch(id) {
+      if (engine) engine.touch(id)
+      else tabs.tell({ kind: 'touched', id })
+    },
+    async stop() {
+      await stop()
+      tabs.close()
+    },
+    async destroy() {
+      tabs.tell({ kind: 'destroyed' })
+      void stop()
+      await tabs.alone(destroyAll)
+      tabs.close()
+    },
+  }
+}

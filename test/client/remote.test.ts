@@ -1,0 +1,127 @@
+/** Requests to a server that falls silent, or that is not what it was taken for. */
+import { expect, test } from 'vitest'
+import type { Db } from '../../client/src/pouch.ts'
+import { openRemote, type RemoteOptions } from '../../client/src/sync/remote.ts'
+import { runSession } from '../../client/src/sync/session.ts'
+import { eventually } from '../support/eventually.ts'
+import { delay, pass, silence, silenceAfterBytes, type Fault } from '../support/faulty-proxy.ts'
+import { page, startReplica } from './replica.ts'
+import type { TestDb } from './stage.ts'
+
+async function startRemote(options: RemoteOptions = {}) {
+  const replica = await startReplica()
+  await replica.there.put({ _id: 'note', text: 'x'.repeat(10_000) })
+  return { ...replica, remote: openRemote(replica.PouchDB, replica.target, options) }
+}
+
+const untilNothingIsOpen = ({ proxy }: Awaited<ReturnType<typeof startRemote>>) =>
+  eventually(() => expect(proxy.openConnections).toBe(0), { within: 10_000 })
+
+test.each([
+  ['that nobody answers', silence],
+  ['whose answer stops in the middle', silenceAfterBytes(2000)],
+] as [string, Fault][])('a request %s is broken off after a while', async (_what, fault) => {
+  const started = await startRemote({ silenceMs: 500 })
+  const { remote, proxy } = started
+  proxy.plan(() => fault)
+  const thrown: unknown = await remote.db.get('note').catch((error: unknown) => error)
+  expect(remote.failureOf(thrown)).toMatchObject({
+    code: 'offline',
+    reason: expect.stringContaining('0.5 s') as string,
+  })
+  remote.end()
+  await untilNothingIsOpen(started)
+})
+
+test('an answer that comes slowly, but comes, is waited for', async () => {
+  const { remote, proxy } = await startRemote({ silenceMs: 1000 })
+  const heard: number[] = []
+  proxy.plan(() => async (exchange) => {
+    const { body, ...head } = await exchange.forward()
+    const chunks: Buffer[] = []
+    for await (const chunk of body) chunks.push(chunk)
+    const whole = Buffer.concat(chunks)
+    const slow = (async function* () {
+      for (let at = 0; at < whole.length; at += 2000) {
+        yield whole.subarray(at, at + 2000)
+        heard.push(at)
+        await exchange.wait(300)
+      }
+    })()
+    await exchange.send({ ...head, body: slow })
+    exchange.end()
+  })
+  expect(await remote.db.get('note')).toMatchObject({ _id: 'note' })
+  expect(heard.length).toBeGreaterThan(4)
+  remote.end()
+})
+
+test.each([
+  ['is waited for', silence],
+  ['is being read', silenceAfterBytes(2000)],
+] as [string, Fault][])('what %s is broken off by the end of a session', async (_what, fault) => {
+  const started = await startRemote()
+  const { remote, proxy, ask } = started
+  await ask('with%20photo/photo', { method: 'PUT', body: 'x'.repeat(10_000) })
+  let asked = 0
+  proxy.plan(() => async (exchange) => {
+    await fault(exchange)
+    asked += 1
+  })
+  const getting = (remote.db as Db & TestDb).getAttachment('with photo', 'photo').catch(() => 'broken off')
+  await eventually(() => expect(asked).toBe(1))
+  remote.end()
+  expect(await getting).toBe('broken off')
+  await untilNothingIsOpen(started)
+})
+
+test('a page of a proxy in place of the database breaks nothing that PouchDB does not look at', async () => {
+  const { there, here, proxy, target, PouchDB } = await startReplica()
+  await there.put({ _id: 'note' })
+  proxy.plan(({ path }) => (path.replace(/\/$/, '') === `/${there.name}` ? page(502) : undefined))
+  const session = { PouchDB, local: here, target, live: false, signal: new AbortController().signal }
+  const told = { onCopied() {}, onEven() {}, onRefused() {}, onHeard() {} }
+  expect(await runSession({ ...session, ...told })).toEqual({ kind: 'done' })
+  expect(await here.get('note')).toMatchObject({ _id: 'note' })
+})
+
+test('whoever answers with a page says by its status what is wrong', async () => {
+  const { remote, proxy } = await startRemote()
+  for (const [status, code] of [
+    [403, 'denied'],
+    [404, 'gone'],
+    [502, 'failed'],
+  ] as const) {
+    proxy.next(delay(0, page(status)))
+    const thrown: unknown = await remote.db.get('note').catch((error: unknown) => error)
+    expect(remote.failureOf(thrown)).toMatchObject({ code, reason: expect.stringContaining(String(status)) as string })
+  }
+  proxy.plan(() => pass)
+  remote.end()
+})
+
+test('attachments are copied as they are, whatever they say of themselves', async () => {
+  const { there, here, target, ask, PouchDB } = await startReplica()
+  const bytes = {
+    'map.json': Buffer.from([0xff, 0xfe, 0x7b, 0x0d, 0x0a, 0x80]),
+    photo: Buffer.from([0, 1, 0xc3, 0x28]),
+  }
+  const types = { 'map.json': 'application/json', photo: 'image/jpeg' }
+  const names = ['map.json', 'photo'] as const
+  const docWith = (_id: string) => {
+    const attachments = names.map((name) => [name, { content_type: types[name], data: bytes[name].toString('base64') }])
+    return { _id, _attachments: Object.fromEntries(attachments) as object }
+  }
+  await here.put(docWith('from here'))
+  await ask('from%20there', { method: 'PUT', body: JSON.stringify(docWith('from there')) })
+  const session = { PouchDB, local: here, target, live: false, signal: new AbortController().signal }
+  const told = { onCopied() {}, onEven() {}, onRefused() {}, onHeard() {} }
+  expect(await runSession({ ...session, ...told })).toEqual({ kind: 'done' })
+  expect(await there.get('from here')).toMatchObject({ _id: 'from here' })
+  for (const name of names) {
+    expect(Buffer.from(await here.getAttachment('from there', name))).toEqual(bytes[name])
+    const answer = await ask(`from%20here/${name}`)
+    expect(answer.headers.get('content-type')).toBe(types[name])
+    expect(Buffer.from(await answer.arrayBuffer())).toEqual(bytes[name])
+  }
+})

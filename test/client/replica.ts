@@ -1,0 +1,40 @@
+/** A local database and a remote one with a faulty proxy between, for the parts that sync them. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Db, Pouch } from '../../client/src/pouch.ts'
+import type { Target } from '../../client/src/sync/remote.ts'
+import { couchUrl, freshDb } from '../support/couchdb.ts'
+import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+import { PouchDB, type TestDb } from './stage.ts'
+
+/** Belongs to the running test. */
+export async function startReplica() {
+  const [there, proxy] = [await freshDb('replica'), await startFaultyProxy()]
+  const folder = await mkdtemp(join(tmpdir(), 'replica-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const Local = PouchDB.defaults({ prefix: `${folder}/` }) as unknown as Pouch
+  const here = new Local('here') as TestDb & Db
+  onTestFinished(async () => void (await here.close()))
+  const { username, password } = new URL(couchUrl())
+  const target: Target = { url: `${new URL(proxy.url).origin}/${there.name}`, user: username, password }
+
+  /** As a client without PouchDB would, past the proxy. */
+  const ask = (path: string, init: RequestInit = {}) => {
+    const headers = { authorization: `Basic ${btoa(`${username}:${password}`)}`, ...init.headers }
+    return fetch(`${new URL(couchUrl()).origin}/${there.name}/${path}`, { ...init, headers })
+  }
+  return { there, here, proxy, target, ask, PouchDB: Local }
+}
+
+/** What a proxy shows when it has no server behind it. */
+export const page =
+  (status: number): Fault =>
+  async (exchange) => {
+    const body = (async function* () {
+      yield Buffer.from(`<html><h1>${status} of a proxy</h1></html>`)
+    })()
+    await exchange.send({ status, headers: { 'content-type': 'text/html' }, body })
+    exchange.end()
+  }

@@ -1,0 +1,82 @@
+/** A local store that does not take what is written, as where the disk is full; and what is left when all is destroyed. */
+import { readdir } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import {
+  channelOf,
+  newAddress,
+  PouchDB,
+  registerDevice,
+  startDevice,
+  startStage,
+  untilStatus,
+  type TestDb,
+} from './stage.ts'
+
+type Constructor = new (name: string, options?: object) => TestDb
+
+/** PouchDB with a disk for the control database that is full while `disk.isFull`. */
+function withDisk(folder: string, disk: { isFull: boolean }): Constructor {
+  const Real = PouchDB.defaults({ prefix: `${folder}/` }) as Constructor
+  function Faulty(name: string, options?: object): TestDb {
+    const db = new Real(name, options)
+    if (!name.endsWith('-control')) return db
+    const put = db.put.bind(db)
+    db.put = (doc) => (disk.isFull ? Promise.reject(new Error('QuotaExceededError')) : put(doc))
+    return db
+  }
+  return Object.assign(Faulty, Real) as unknown as Constructor
+}
+
+/** A device that knows nothing yet. */
+async function startWithDisk() {
+  const stage = await startStage()
+  const { client, folder } = await startDevice(stage)
+  await client.stop()
+  const disk = { isFull: false }
+  return { stage, disk, ...(await startDevice(stage, { folder, PouchDB: withDisk(folder, disk) })) }
+}
+
+test('a disk that is full for a while ends no registration', async () => {
+  const { stage, disk, client } = await startWithDisk()
+  const ann = newAddress('ann')
+  await client.register({ owner: ann })
+  disk.isFull = true
+  await untilStatus(client, ({ registration }) => registration.failure?.code === 'failed')
+  await expect(client.confirm('a-code')).rejects.toThrow('QuotaExceededError')
+  expect(client.status.registration.state).toBe('unsent')
+  disk.isFull = false
+  await eventually(() => expect(stage.linksTo(ann)).toHaveLength(1))
+  await untilStatus(client, ({ registration: { state, failure } }) => state === 'confirming' && !failure)
+})
+
+test('what is on a disk that is full can be stopped, and destroyed', async () => {
+  const { disk, client, folder } = await startWithDisk()
+  await client.register({ owner: newAddress('ann') })
+  disk.isFull = true
+  await untilStatus(client, ({ registration }) => registration.failure !== undefined)
+  await client.stop()
+  await client.destroy()
+  expect(await readdir(folder)).toEqual([])
+})
+
+test('nothing is left of what was destroyed, and the device begins anew', async () => {
+  const stage = await startStage()
+  const device = await startDevice(stage)
+  const { client, folder } = device
+  const ann = newAddress('ann')
+  await registerDevice(stage, device, ann)
+  const id = await client.createChannel({ name: 'photos' })
+  await client.open(id).put({ _id: 'note' })
+  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+  await client.destroy()
+  expect(await readdir(folder)).toEqual([])
+  expect(client.status).toMatchObject({ registration: { state: 'none' }, channels: [], devices: [] })
+  await client.destroy() // changes nothing
+
+  const again = await startDevice(stage, { folder })
+  expect(again.client.status.registration).toEqual({ state: 'none' })
+  await registerDevice(stage, again, ann)
+  await untilStatus(again.client, ({ channels }) => channels[0]?.sync.state === 'live')
+  expect(await again.client.open(id).get('note')).toMatchObject({ _id: 'note' })
+})
