@@ -133,16 +133,16 @@ test('what is forgotten of a channel that is paused, or ended, is not here again
   await untilStatus(client, () => channelOf(client, id).sync.written === 1)
   await expect(client.forget(id)).rejects.toMatchObject({ code: 'in_use' })
   const steps = [
-    [client.pause, client.resume],
-    [client.end, client.accept],
+    [() => client.pause(id), () => client.resume(id)],
+    [() => client.end(id), () => client.accept(id)],
   ] as const
   for (const [leave, comeBack] of steps) {
-    await leave(id)
+    await leave()
     expect(channelOf(client, id)).toHaveProperty('local')
     await client.forget(id)
     expect(channelOf(client, id)).not.toHaveProperty('local')
     expect(() => client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
-    await comeBack(id)
+    await comeBack()
     await hasNoteOnceSynced(phone, id, 'note')
   }
 })

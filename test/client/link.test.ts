@@ -55,5 +55,5 @@ test('a round that hangs is begun anew when somebody looks', async () => {
   sleep(30_000)
   link.wake({ hard: false })
   await eventually(async () => expect(await there.get('from here')).toBeDefined(), { within: 8000 })
-  expect(link.status.state).toBe('resting')
+  await eventually(() => expect(link.status.state).toBe('resting'))
 })

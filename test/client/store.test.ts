@@ -17,7 +17,7 @@ type Constructor = new (name: string, options?: object) => TestDb
 
 /** PouchDB with a disk for the control database that is full while `disk.isFull`. */
 function withDisk(folder: string, disk: { isFull: boolean }): Constructor {
-  const Real = PouchDB.defaults({ prefix: `${folder}/` }) as Constructor
+  const Real: Constructor = PouchDB.defaults({ prefix: `${folder}/` })
   function Faulty(name: string, options?: object): TestDb {
     const db = new Real(name, options)
     if (!name.endsWith('-control')) return db
@@ -25,7 +25,7 @@ function withDisk(folder: string, disk: { isFull: boolean }): Constructor {
     db.put = (doc) => (disk.isFull ? Promise.reject(new Error('QuotaExceededError')) : put(doc))
     return db
   }
-  return Object.assign(Faulty, Real) as unknown as Constructor
+  return Object.assign(Faulty, Real)
 }
 
 /** A device that knows nothing yet. */
