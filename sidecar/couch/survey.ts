@@ -32,7 +32,7 @@ export async function listDatabases(
   aPage = A_PAGE,
 ): Promise<string[]> {
   const wanted: string[] = []
-  for (let last = ''; ; ) {
+  for (let last = ''; ;) {
     const query = { startkey: last, limit: aPage }
     const page = await couch.request<string[]>({ path: '_all_dbs', query, signal })
     const news = page.filter((name) => name > last)
