@@ -22,8 +22,7 @@ export interface DeviceUser {
 const hasAll = (there: unknown, roles: readonly string[]): boolean =>
   Array.isArray(there) && roles.every((role) => there.includes(role))
 
-/** Two nodes that were apart may have written it several times. */
-const TRIES = 50
+const TRIES = 10
 
 const idOf = (name: string) => `org.couchdb.user:${name}`
 
@@ -48,12 +47,15 @@ export function createDeviceUsers(users: Database): DeviceUsers {
 
     async revoke(name, deviceId, options) {
       for (let tries = 1; tries <= TRIES; tries++) {
-        const there = await users.find(idOf(name), {}, options)
-        if (there?.device_id !== deviceId) return
-        try {
-          await users.remove(there._id, there._rev, options) // a branch beside it is the user from now on
-        } catch (thrown) {
-          if (!isCouchError(thrown, 'conflict')) throw thrown // CouchDB rehashes at a first login
+        const leaves = await users.leaves(idOf(name), options) // one that is left would be the user from now on
+        const living = leaves.filter(({ _deleted, device_id }) => !_deleted && device_id === deviceId)
+        if (living.length === 0) return
+        for (const { _id, _rev } of living) {
+          try {
+            await users.remove(_id, _rev, options)
+          } catch (thrown) {
+            if (!isCouchError(thrown, 'conflict')) throw thrown // CouchDB rehashes at a first login
+          }
         }
       }
       throw new SidecarError('busy', `${name} is there again whenever it was taken away`)
