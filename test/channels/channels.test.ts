@@ -25,10 +25,12 @@ test('a channel is made, and is on all devices of its owner', async () => {
   await eventually(async () => expect(await rolesOf(couch, tablet)).toContain(name))
   await eventually(() => tablet.couch.db(name).put({ _id: 'note', text: 'from the tablet' }))
   expect(await phone.couch.db(name).get('note')).toMatchObject({ text: 'from the tablet' })
-  const devices = await tablet.couch.db(database).withPrefix('device-')
-  expect(devices.map(({ _id, state }) => [_id, state]).sort()).toEqual(
-    [phone, tablet].map(({ user }) => [user, 'active']).sort(),
-  )
+  await eventually(async () => {
+    const devices = await tablet.couch.db(database).withPrefix('device-')
+    expect(devices.map(({ _id, state }) => [_id, state]).sort()).toEqual(
+      [phone, tablet].map(({ user }) => [user, 'active']).sort(),
+    )
+  })
 })
 
 test("a user's databases are for the user's devices alone, and none of them is a database admin", async () => {
