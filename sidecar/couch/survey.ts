@@ -35,7 +35,7 @@ export async function listDatabases(
   for (let last = ''; ;) {
     const query = { startkey: last, limit: aPage }
     const page = await couch.request<string[]>({ path: '_all_dbs', query, signal })
-    const news = page.filter((name) => name > last)
+    const news = page.filter((name) => name > last).sort() // PouchDB lists them as they come
     for (const name of news) if (isWanted(name)) wanted.push(name)
     if (page.length !== aPage || news.length === 0) return wanted // PouchDB has no pages: all come at once, each time
     last = news.at(-1)!

@@ -95,7 +95,7 @@ const listOurs = (couch: Couch, controlDb: string, owner: Person, before: readon
     possible.includes(name) || (await couch.db(name).find('description'))?.owner === owner.address
   const channels = names.filter((name) => name.startsWith('channel-'))
   const ours = await Promise.all(channels.map(async (name) => ((await isOurs(name)) ? [name] : [])))
-  return [...ours.flat(), ...users]
+  return [...ours.flat(), ...users.sort()]
 }
 
 /** Each of them by `CHAOS=long`. */
