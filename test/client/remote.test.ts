@@ -113,7 +113,8 @@ test('attachments are copied as they are, whatever they say of themselves', asyn
     return { _id, _attachments: Object.fromEntries(attachments) as object }
   }
   await here.put(docWith('from here'))
-  await ask('from%20there', { method: 'PUT', body: JSON.stringify(docWith('from there')) })
+  const json = { 'content-type': 'application/json' }
+  await ask('from%20there', { method: 'PUT', headers: json, body: JSON.stringify(docWith('from there')) })
   const session = { PouchDB, local: here, target, live: false, signal: new AbortController().signal }
   const told = { onCopied() {}, onEven() {}, onRefused() {}, onHeard() {} }
   expect(await runSession({ ...session, ...told })).toEqual({ kind: 'done' })
