@@ -1,21 +1,14 @@
 import { expect, test } from 'vitest'
+import type { Doc } from '../../sidecar/couch/documents.ts'
 import { eventually } from '../support/eventually.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
+import { channel, inState, rolesOf, startWithMember } from './rig.ts'
 
 async function start() {
-  const controlDb = createControlDb()
-  const worker = await startWorker(controlDb)
-  const { couch } = worker
-  const [ann, bob] = [newPerson('ann'), newPerson('bob')]
-  const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
-  const [anns, bobs] = [await phone.database(), await his.database()]
-  await phone.couch.db(anns).put(channel(ann, 'photos', { members: [bob.address] }))
-  const ready = await inState(phone.couch, anns, 'photos', 'ready')
-  const [record] = await couch.db(controlDb).withPrefix('channel:')
-  await inState(couch, bobs, record!._id, 'ready')
+  const all = await startWithMember()
+  const { phone, anns, record } = all
   /** Without what is undefined, as JSON is. */
-  const put = (doc: object) => phone.couch.db(anns).put(JSON.parse(JSON.stringify(doc)) as typeof ready)
-  return { ...worker, controlDb, ann, bob, phone, his, anns, bobs, ready, id: record!._id, put }
+  const put = (doc: object) => phone.couch.db(anns).put(JSON.parse(JSON.stringify(doc)) as Doc)
+  return { ...all, id: record._id, put }
 }
 
 const exists = async ({ couch }: Awaited<ReturnType<typeof start>>, name: unknown) =>

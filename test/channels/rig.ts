@@ -150,6 +150,21 @@ export const channel = (person: Person, _id: string, fields: object = {}): Doc =
   ...fields,
 })
 
+/** Ann has a channel, Bob is its member, each has a device; one worker has brought it all about. */
+export async function startWithMember() {
+  const controlDb = createControlDb()
+  const worker = await startWorker(controlDb)
+  const { couch } = worker
+  const [ann, bob] = [newPerson('ann'), newPerson('bob')]
+  const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
+  const [anns, bobs] = [await phone.database(), await his.database()]
+  await phone.couch.db(anns).put(channel(ann, 'photos', { members: [bob.address] }))
+  const ready = await inState(phone.couch, anns, 'photos', 'ready')
+  const record = (await couch.db(controlDb).withPrefix('channel:'))[0]!
+  await inState(couch, bobs, record._id, 'ready')
+  return { ...worker, controlDb, ann, bob, phone, his, anns, bobs, ready, record }
+}
+
 /** A document once it is in this state. */
 export const inState = (couch: Couch, database: string, id: string, state: string) =>
   eventually(async () => {
