@@ -7,6 +7,9 @@
  *   answer yet.
  * - Only a server admin makes and deletes databases. pouchdb-server crashes when anybody else tries to make one; once
  *   somebody else has tried to delete one, every later request to a database fails.
+ * - A database that is deleted stays so. pouchdb-server makes it again for a request that came in before, and never
+ *   answers another that was writing into it; its feeds go on, empty. Here the first and the second get a 404, and the
+ *   feeds end.
  * - Nothing is compressed: pouchdb-server does not flush, so that the rows of a compressed feed never leave it.
  * - A form (what curl sends unless told otherwise) is read as JSON, as CouchDB does. pouchdb-server ignores it, and
  *   stores an empty document.
@@ -14,28 +17,16 @@
  *   writes that into the document itself, which is then taken for the one that is there: whatever a client has changed
  *   is lost without a word.
  *
- * Node's builtins are all it may import: it runs from a temporary directory.
+ * It is bundled, and runs from a temporary directory: of packages it may import Node's alone.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import http from 'node:http'
-import Module from 'node:module'
+import { answer } from './pouchdb-answer.ts'
+import { isOfDatabase, track } from './pouchdb-under-way.ts'
+import './pouchdb-mends.ts'
 
 if (!process.connected) process.exit()
 process.once('disconnect', () => process.exit())
-
-const VALIDATION = /[\\/]pouchdb-validation[\\/]lib[\\/]index\.js$/
-const OVERWRITES = 'newDoc._revisions = (oldDoc || {})._revisions;'
-const SHOWS = 'newDoc = Object.assign({}, newDoc, { _revisions: (oldDoc || {})._revisions });'
-
-interface Compiling {
-  _compile: (this: unknown, source: string, path: string) => unknown
-}
-
-const { prototype } = Module as unknown as { readonly prototype: Compiling }
-const compile = prototype._compile
-prototype._compile = function mended(source, path) {
-  return compile.call(this, VALIDATION.test(path) ? source.replace(OVERWRITES, SHOWS) : source, path)
-}
 
 const answering = new AsyncLocalStorage<http.ServerResponse>()
 const createServer = http.createServer.bind(http)
@@ -56,16 +47,17 @@ async function receive(listener: http.RequestListener, request: http.IncomingMes
   if (isForm(request)) request.headers['content-type'] = 'application/json'
   if (makesOrDeletesDatabase(request) && !(await isAdmin(request))) {
     answer(response, 401, { error: 'unauthorized', reason: 'You are not a server admin.' })
-  } else {
-    listener(request, response)
+    return
   }
+  track(request, response)
+  listener(request, response)
 }
 
 const isForm = ({ url = '', headers }: http.IncomingMessage): boolean =>
   headers['content-type'] === 'application/x-www-form-urlencoded' && !url.startsWith('/_session')
 
-const makesOrDeletesDatabase = ({ method, url = '' }: http.IncomingMessage): boolean =>
-  (method === 'PUT' || method === 'DELETE') && /^\/[^/?]+\/?(\?|$)/.test(url) && !url.startsWith('/_session')
+const makesOrDeletesDatabase = (request: http.IncomingMessage): boolean =>
+  (request.method === 'PUT' || request.method === 'DELETE') && isOfDatabase(request)
 
 /** Asks the server itself whose credentials these are. */
 async function isAdmin({ socket, headers: { authorization = '', cookie = '' } }: http.IncomingMessage) {
@@ -88,8 +80,4 @@ function answerFailure(error: Error): void {
   console.error(error)
   const response = answering.getStore()
   if (response && !response.headersSent) answer(response, 500, { error: 'unknown_error', reason: error.message })
-}
-
-function answer(response: http.ServerResponse, status: number, body: { error: string; reason: string }): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`)
 }

@@ -5,13 +5,14 @@
 import { fork } from 'node:child_process'
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { finished } from 'node:stream/promises'
-import { transform } from 'esbuild'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
 import { withEsbuild } from '../core/esbuild.ts'
@@ -102,7 +103,15 @@ function configFrom({ port, password }: PouchdbServerOptions) {
 /** Node 20 runs no TypeScript, and this may run from source. Takes the compiled guard as well. */
 async function compileGuard(): Promise<string> {
   const source = new URL(import.meta.url.endsWith('.ts') ? './pouchdb-guard.ts' : './pouchdb-guard.js', import.meta.url)
-  const text = await readFile(source, 'utf8')
-  const { code } = await withEsbuild(() => transform(text, { loader: 'ts', format: 'esm', target: 'node20' }))
-  return code
+  const { outputFiles } = await withEsbuild(() =>
+    build({
+      entryPoints: [fileURLToPath(source)],
+      bundle: true,
+      write: false,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+    }),
+  )
+  return outputFiles[0]!.text
 }

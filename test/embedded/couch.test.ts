@@ -6,10 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { build } from 'esbuild'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCouch } from '../../sidecar/couch/client.ts'
+import type { CouchError } from '../../sidecar/couch/errors.ts'
 import { startEmbeddedCouch, type EmbeddedCouchOptions } from '../../sidecar/embedded/couch.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -90,6 +92,36 @@ test('a database that is being followed can be deleted and made again', async ()
   await couch.request({ method: 'DELETE', db: 'followed' })
   await couch.db('followed').create()
   expect(await couch.db('followed').put({ _id: 'b' })).toMatch(/^1-/)
+})
+
+test('a database that is deleted stays so, whatever is under way, and nothing under way is left without an answer', async () => {
+  const { couch } = await startCouch()
+  for (let round = 0; round < 5; round++) {
+    const db = couch.db(`deleted-${round}`)
+    await db.create()
+    const statusOf = (request: Promise<unknown>) =>
+      request.then(
+        () => 200,
+        (thrown: CouchError) => thrown.status,
+      )
+    const answers: Promise<number | undefined>[] = []
+    for (let n = 0; n < 12; n++) {
+      answers.push(statusOf(n % 2 ? db.info() : db.bulk([`{"_id":"${n}"}`])))
+      if (n === 6) answers.push(statusOf(couch.request({ method: 'DELETE', db: db.name })))
+      await sleep(2)
+    }
+    expect(await Promise.all(answers)).toContain(404)
+    expect(await couch.request({ path: '_all_dbs' })).not.toContain(db.name)
+  }
+})
+
+test('feeds end with their database', async () => {
+  const { couch } = await startCouch()
+  const db = couch.db('followed')
+  await db.create()
+  const feed = await db.changes({ feed: 'continuous', heartbeat: 20 }, new AbortController().signal)
+  await couch.request({ method: 'DELETE', db: db.name })
+  for await (const chunk of feed) expect(Buffer.from(chunk).toString().trim()).toBe('')
 })
 
 test('what curl sends as a form is stored as the JSON it is', async () => {

@@ -70,14 +70,6 @@ test('database identity: instance_start_time is that of the server', async () =>
   expect((await db.info()).instance_start_time).toBe((await couch.db('_users').info()).instance_start_time)
 })
 
-test('feed ends with its database: it goes on with heartbeats', async () => {
-  const stop = new AbortController()
-  const feed = (await db.changes({ feed: 'continuous', heartbeat: 20 }, stop.signal))[Symbol.asyncIterator]()
-  await couch.request({ method: 'DELETE', db: db.name })
-  for (let heartbeats = 0; heartbeats < 5; heartbeats++) expect((await feed.next()).done).toBe(false)
-  stop.abort()
-})
-
 test('feed parameters: timeout and limit mean nothing to a continuous feed', async () => {
   await db.bulk(['{"_id":"a"}', '{"_id":"b"}'])
   const stop = new AbortController()

@@ -15,7 +15,6 @@ const lackingInEmbedded = {
   'bulk secObj': 'validate_doc_update sees the security object; pouchdb-server gives {} to it on _bulk_docs',
   'closed databases': 'a new database is for admins; in pouchdb-server it is for everybody until _security says so',
   'database identity': 'instance_start_time is of the database; in pouchdb-server it is of the server',
-  'feed ends with its database': 'a feed breaks when its database is deleted; in pouchdb-server it goes on, empty',
   'feed parameters': 'a continuous feed minds timeout, limit and a malformed since; in pouchdb-server it does not',
   'guarded find': '_find and _bulk_get mind _security; in pouchdb-server they are open to everybody',
   'guarded revisions': 'validate_doc_update sees the _revisions of a replicated document; not in pouchdb-server',
