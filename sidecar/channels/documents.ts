@@ -41,6 +41,8 @@ export interface ChannelRecord extends Doc {
   readonly life: number
   readonly database: string
   readonly role: string
+  /** `ctx.key` of the wish with which this life began: a worker may die before it has answered that. */
+  readonly wish?: string
   readonly close?: Close
   /** What became of the databases of earlier lives. */
   readonly ended?: readonly Ended[]

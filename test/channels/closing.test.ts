@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { eventually } from '../support/eventually.ts'
-import { channel, inState, rolesOf, startWithMember } from './rig.ts'
+import { cut, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { channel, inState, rolesOf, startWithMember, startWorker, type WorkerOptions } from './rig.ts'
 
-async function start() {
-  const all = await startWithMember()
+async function start(options: WorkerOptions = {}) {
+  const all = await startWithMember(options)
   const { phone, anns, record } = all
   /** Without what is undefined, as JSON is. */
   const put = (doc: object) => phone.couch.db(anns).put(JSON.parse(JSON.stringify(doc)) as Doc)
@@ -57,6 +58,23 @@ test('a channel that is made again is on its owner’s devices, also if what the
   await put({ ...channel(ann, 'photos', { members: [bob.address] }), _rev })
   const again = await inState(couch, anns, 'photos', 'ready')
   expect(again.database).not.toBe(ready.database)
+  await inState(couch, anns, 'subscription:photos', 'active')
+})
+
+test('so it is if the worker that has begun to make it dies', async () => {
+  const proxy = await startFaultyProxy()
+  const { couch, controlDb, ann, anns, ready, record, put } = await start({ url: proxy.url })
+  await put({ ...ready, state: 'closing', close: 'delete' })
+  const { _rev } = await inState(couch, anns, 'photos', 'closed')
+  await inState(couch, anns, 'subscription:photos', 'ended')
+
+  proxy.plan(({ method, path }) => (method !== 'GET' && path === `/${anns}/_bulk_docs` ? cut : undefined))
+  await put({ ...channel(ann, 'photos'), _rev })
+  await inState(couch, controlDb, record._id, 'ready')
+  proxy.plan(() => cut)
+  await inState(couch, anns, 'photos', 'new')
+  await startWorker(controlDb)
+  await inState(couch, anns, 'photos', 'ready')
   await inState(couch, anns, 'subscription:photos', 'active')
 })
 

@@ -151,10 +151,10 @@ export const channel = (person: Person, _id: string, fields: object = {}): Doc =
 })
 
 /** Ann has a channel, Bob is its member, each has a device; one worker has brought it all about. */
-export async function startWithMember() {
+export async function startWithMember(options: WorkerOptions = {}) {
   const controlDb = createControlDb()
-  const worker = await startWorker(controlDb)
-  const { couch } = worker
+  const worker = await startWorker(controlDb, options)
+  const couch = createTestCouch()
   const [ann, bob] = [newPerson('ann'), newPerson('bob')]
   const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
   const [anns, bobs] = [await phone.database(), await his.database()]
@@ -162,7 +162,7 @@ export async function startWithMember() {
   const ready = await inState(phone.couch, anns, 'photos', 'ready')
   const record = (await couch.db(controlDb).withPrefix('channel:'))[0]!
   await inState(couch, bobs, record._id, 'ready')
-  return { ...worker, controlDb, ann, bob, phone, his, anns, bobs, ready, record }
+  return { ...worker, couch, controlDb, ann, bob, phone, his, anns, bobs, ready, record }
 }
 
 /** A document once it is in this state. */

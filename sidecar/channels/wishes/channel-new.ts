@@ -33,14 +33,14 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
 
   async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
     if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
-    before = record && databaseBefore(record)
+    before = record && databaseBefore(record, ctx.key)
     const again = record && record.state !== 'closed' ? lookedAtAgain(record, doc) : undefined
     if (!again) await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
     await refuseCrowd(newcomers, record, doc, owner, ctx.signal)
     if (again) return again
     const account = await accounts.tell(owner.address, { channel: id }, options)
     await refuseUnfit(account)
-    return newLife(doc, account, ctx.database, record, id)
+    return { ...newLife(doc, account, ctx.database, record, id), wish: ctx.key }
   }
 
   async function refuseUnfit(account: StoredAccount): Promise<void> {
@@ -57,8 +57,10 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
 }
 
 /** Of the life before the one that begins: whoever asks for it may leave it out, and it tells that this is another one. */
-const databaseBefore = ({ state, database, ended }: StoredRecord): string | undefined =>
-  state === 'closed' ? database : state === 'new' ? ended?.at(-1)?.database : undefined
+function databaseBefore({ state, database, wish, ended }: StoredRecord, key: string): string | undefined {
+  if (state === 'closed') return database
+  return state === 'new' || wish === key ? ended?.at(-1)?.database : undefined
+}
 
 function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRecord {
   if (record.document !== _id) {
