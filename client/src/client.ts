@@ -98,7 +98,7 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
       const local = channel && localOf(store.kept, channel)
       if (!local) throw new ClientError('unknown', `expected a channel that is, or was, on this device, got ${id}`)
       tab.touch(id)
-      return tab.openLocal(local.name) as D
+      return tab.databases.open(local.name) as D
     },
 
     accept: (id) => subscribed(id, accept(db, id)),
@@ -113,7 +113,7 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
       if (place === 'synced' || place === 'unready')
         throw new ClientError('in_use', `expected a channel that is not synced here, got one that is ${place}`)
       const locals = store.kept.locals.filter((one) => one.channel === id)
-      for (const local of locals) await tab.destroyLocal(local.name)
+      for (const local of locals) await tab.databases.destroy(local.name)
       await store.update((kept) => ({ ...kept, locals: kept.locals.filter((one) => one.channel !== id) }))
       await tab.look()
     },

@@ -8,6 +8,8 @@ import { asNow, withLocals } from './channels/locals.ts'
 import { placeOf } from './channels/wanted.ts'
 import type { ChannelDoc } from './control/documents.ts'
 import { createView, type View } from './control/view.ts'
+import { openDatabases, type Databases } from './databases.ts'
+import { createDisplay } from './display.ts'
 import { createEmitter, type Emitter } from './emitter.ts'
 import { CONTROL, createEngine, NO_SYNCS, type Engine } from './engine.ts'
 import type { Db, Pouch } from './pouch.ts'
@@ -25,8 +27,7 @@ export interface Tab {
   readonly db: Db
   readonly store: Store
   readonly view: View
-  openLocal(local: string): Db
-  destroyLocal(local: string): Promise<void>
+  readonly databases: Databases
   placeOf(channel: ChannelDoc): Place
   /** Gives channels their local databases, then starts and stops what is to be. */
   look(): Promise<void>
@@ -38,9 +39,6 @@ export interface Tab {
   destroy(): Promise<void>
 }
 
-/** So long changes are gathered into one snapshot. */
-const GATHER_MS = 50
-
 /** Resolves when what is local was read. */
 export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   const PouchDB = options.PouchDB as unknown as Pouch
@@ -49,13 +47,8 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   const couchdb = options.couchdb === undefined ? undefined : addressOf('couchdb', options.couchdb)
   const stopping = new AbortController()
   const emitter = createEmitter<Events>()
-  const opened = new Map<string, Db>()
-  const openLocal = (local: string): Db => {
-    const db = opened.get(local) ?? new PouchDB(`${name}-${local}`)
-    opened.set(local, db)
-    return db
-  }
-  const db = openLocal(CONTROL)
+  const databases = openDatabases(PouchDB, name)
+  const db = databases.open(CONTROL)
   const tabs = openTabs(name, hear)
   const store = createStore(db, () => {
     tabs.tell({ kind: 'kept' })
@@ -70,10 +63,15 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   let told = NO_SYNCS
   /** Why what is kept could not be read or written. */
   let failure: Failure | undefined
-  let status: Status
-  let gathering: ReturnType<typeof setTimeout> | undefined
   let looking = Promise.resolve()
   let stopped: Promise<void> | undefined
+  const display = createDisplay(
+    () => snapshotOf(store.kept, view, { ...(engine?.syncs ?? told), ...(failure && { failure }) }),
+    (status) => {
+      if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
+      emitter.emit('change', status)
+    },
+  )
 
   function hear(message: Message): void {
     switch (message.kind) {
@@ -86,7 +84,7 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
         break
       case 'syncs':
         told = message.syncs
-        changed()
+        display.refreshSoon()
         break
       case 'refused':
         emitter.emit('refused', message.refused)
@@ -96,7 +94,7 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
         break
       case 'destroyed':
         void stop()
-        show(NOTHING)
+        display.show(NOTHING)
     }
   }
 
@@ -108,7 +106,7 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
         await store.update((kept) => withLocals(kept, view.channels, (channel) => isHere(kept, channel)))
         failure = undefined
         engine?.settle()
-        emit()
+        display.refresh()
       })
     return looking
   }
@@ -120,32 +118,13 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
 
   function failed(thrown: unknown): void {
     failure = { code: 'failed', reason: String(thrown) }
-    changed()
+    display.refreshSoon()
   }
 
   const placeIn = (kept: Kept, channel: ChannelDoc): Place =>
     placeOf(asNow(kept, channel), view.subscription(channel._id), kept.registration?.user)
 
   const isHere = (kept: Kept, channel: ChannelDoc) => ['synced', 'unready'].includes(placeIn(kept, channel))
-
-  function changed(): void {
-    gathering ??= setTimeout(emit, GATHER_MS)
-  }
-
-  function emit(): void {
-    clearTimeout(gathering)
-    gathering = undefined
-    if (stopping.signal.aborted) return
-    show(snapshotOf(store.kept, view, { ...(engine?.syncs ?? told), ...(failure && { failure }) }))
-  }
-
-  function show(next: Status): void {
-    const before = status && JSON.stringify(status)
-    if (JSON.stringify(next) === before) return
-    status = next
-    if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
-    emitter.emit('change', status)
-  }
 
   function onRefused(refused: Events['refused']): void {
     tabs.tell({ kind: 'refused', refused })
@@ -154,7 +133,17 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
 
   async function runEngine(signal: AbortSignal): Promise<void> {
     engine = createEngine({
-      ...{ PouchDB, inbox: createInbox(inboxUrl), store, view, openLocal, live, roundMs, onChange: changed, onRefused },
+      ...{
+        PouchDB,
+        inbox: createInbox(inboxUrl),
+        store,
+        view,
+        openLocal: (local) => databases.open(local),
+        live,
+        roundMs,
+        onRefused,
+      },
+      onChange: () => display.refreshSoon(),
       ...(hashing && { hashing }),
       ...(couchdb !== undefined && { couchdb }),
     })
@@ -169,11 +158,10 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
 
   async function stopAll(): Promise<void> {
     stopping.abort()
-    clearTimeout(gathering)
+    display.end()
     await Promise.allSettled([running, looking])
     view.end()
-    // One that cannot be closed is broken already.
-    await Promise.allSettled([...opened.values()].map((one) => one.close()))
+    await databases.close()
   }
 
   function stop(): Promise<void> {
@@ -183,11 +171,9 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   /** When the other tabs have stopped, too. */
   async function destroyAll(): Promise<void> {
     await stop()
-    for (const local of [...store.kept.locals.map((local) => local.name), CONTROL]) {
-      await new PouchDB(`${name}-${local}`).destroy()
-    }
+    await databases.destroyAll([...store.kept.locals.map((local) => local.name), CONTROL])
     tabs.tell({ kind: 'destroyed' }) // to those that were opened meanwhile
-    show(NOTHING)
+    display.show(NOTHING)
   }
 
   await store.load()
@@ -197,13 +183,9 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   tabs.tell({ kind: 'hello' })
 
   return {
-    ...{ on: (event, listener) => emitter.on(event, listener), db, store, view, openLocal, look },
+    ...{ on: (event, listener) => emitter.on(event, listener), db, store, view, databases, look },
     get status() {
-      return status
-    },
-    async destroyLocal(local) {
-      await openLocal(local).destroy()
-      opened.delete(local)
+      return display.status
     },
     placeOf: (channel) => placeIn(store.kept, channel),
     register: () => engine?.register(),

@@ -5,8 +5,9 @@
 import type { Store } from '../store.ts'
 import type { Failure } from '../status.ts'
 import { backoffMs, createBell } from '../time.ts'
-import { DEFAULT_HASHING, hashPassword, sha256, type Hashing } from './credentials.ts'
-import type { Fate, Inbox, Later } from './inbox.ts'
+import { DEFAULT_HASHING, hashPassword, type Hashing } from './credentials.ts'
+import { confirmDocumentOf, deviceDocumentOf, revOf, withFate } from './documents.ts'
+import type { Inbox, Later } from './inbox.ts'
 import { isRefused, REFUSED, type Registration } from './registration.ts'
 
 export interface RegistrarOptions {
@@ -58,7 +59,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
 
   async function send(registration: Registration, signal: AbortSignal): Promise<number> {
     const { id } = registration
-    const sent = await inbox.send(await documentOf(registration), signal)
+    const sent = await inbox.send(await deviceDocumentOf(registration), signal)
     switch (sent.kind) {
       case 'taken':
         return keep(id, () => ({ state: 'new', ...(sent.rev !== undefined && { rev: sent.rev }) }))
@@ -74,7 +75,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
   async function askForMail(registration: Registration, signal: AbortSignal): Promise<number> {
     const { id, rev } = registration
     const sent = await inbox.send(
-      { ...(await documentOf(registration)), ...(rev !== undefined && { _rev: rev }) },
+      { ...(await deviceDocumentOf(registration)), ...(rev !== undefined && { _rev: rev }) },
       signal,
     )
     if (sent.kind === 'later') return later(sent)
@@ -92,12 +93,8 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
   }
 
   async function confirm(registration: Registration, signal: AbortSignal): Promise<number> {
-    const { id, secret, deviceCode, confirmation } = registration
-    const doc = {
-      ...{ _id: confirmation!.id, type: 'confirm', state: 'clicked', device_id: id, device_code: deviceCode },
-      ...{ confirm_code: confirmation!.code, secret_sha256: await sha256(secret) },
-    }
-    const sent = await inbox.send(doc, signal)
+    const { id, confirmation } = registration
+    const sent = await inbox.send(await confirmDocumentOf(registration), signal)
     if (sent.kind === 'later') return later(sent)
     const next =
       sent.kind === 'refused'
@@ -185,35 +182,5 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
       mustCheck = true
       bell.ring()
     },
-  }
-}
-
-/** The same each time, to the byte: then the inbox knows a repetition. */
-async function documentOf({ id, secret, owner, deviceCode, name, credentials }: Registration): Promise<object> {
-  return {
-    ...{ _id: id, type: 'device', state: 'new', owner, device_code: deviceCode, ...(name !== undefined && { name }) },
-    ...{ credentials, secret_sha256: await sha256(secret) },
-  }
-}
-
-const revOf = ({ _rev: rev }: Fate) => (rev === undefined ? {} : { rev })
-
-/** A state that is known here; one that a later server may have is passed over. */
-const STATES = ['new', 'confirming', 'confirmed', 'active', 'expired', 'error', 'revoked'] as const
-
-function withFate(before: Registration, fate: Fate): Partial<Registration> {
-  const state = STATES.find((known) => known === fate.state) ?? before.state
-  const { user, database, syncpoint, error } = fate
-  const isOther = before.database !== undefined && database !== undefined && before.database !== database
-  if (isOther) {
-    const reason = `expected the control database ${before.database}, with which the local one was synced, got ${database}`
-    return { state: 'error', error: { code: 'other_database', reason: `${reason}; call destroy, and register anew` } }
-  }
-  return {
-    ...{ state, ...revOf(fate) },
-    ...(state === 'error' && { error: { code: error?.code ?? 'error' } }),
-    ...(user !== undefined && { user }),
-    ...(database !== undefined && { database }),
-    ...(syncpoint !== undefined && { syncpoint }),
   }
 }

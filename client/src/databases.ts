@@ -1,0 +1,38 @@
+import type { Db, Pouch } from './pouch.ts'
+
+/** The databases of one client on this device, each opened once. */
+export interface Databases {
+  open(local: string): Db
+  destroy(local: string): Promise<void>
+  /** All that were opened; for good. */
+  close(): Promise<void>
+  /** After `close`. */
+  destroyAll(locals: readonly string[]): Promise<void>
+}
+
+/** Their names begin with the client's. */
+export function openDatabases(PouchDB: Pouch, name: string): Databases {
+  const opened = new Map<string, Db>()
+  const create = (local: string) => new PouchDB(`${name}-${local}`)
+
+  function open(local: string): Db {
+    const db = opened.get(local) ?? create(local)
+    opened.set(local, db)
+    return db
+  }
+
+  return {
+    open,
+    async destroy(local) {
+      await open(local).destroy()
+      opened.delete(local)
+    },
+    async close() {
+      // One that cannot be closed is broken already.
+      await Promise.allSettled([...opened.values()].map((one) => one.close()))
+    },
+    async destroyAll(locals) {
+      for (const local of locals) await create(local).destroy()
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Memory } from '../core/memory.ts'
+import type { Database } from '../couch/database.ts'
+import type { Events } from '../events/channels.ts'
+import type { PlaceStore } from '../feed/place-store.ts'
+import type { Registry } from '../workers/registry.ts'
+import type { Part } from '../workers/sharing.ts'
+import type { DispatchTable } from './assess.ts'
+import type { Counts } from './counts.ts'
+import type { ReadFeed } from './finding/watch.ts'
+import type { MailBinding } from './mail.ts'
+
+export interface EngineOptions {
+  readonly database: Database
+  readonly table: DispatchTable
+  readonly mailer: MailBinding
+  /** For handlers, as `ctx.workers`. */
+  readonly workers: Registry
+  /** Where what happens is told; for handlers, as `ctx.events`. */
+  readonly events: Events
+  /** Name of this worker, as it stands in claims. */
+  readonly worker: string
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** This worker's part in the documents. Default everything. */
+  readonly part?: Part
+  /** Added to; those who share it are counted together, in `health()` too. Default one of its own. */
+  readonly counts?: Counts
+  /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
+  readonly memory?: Memory
+  /** How long a claim is believed without a sign of life. Default 30 s. */
+  readonly leaseMs?: number
+  /** How long running handlers may take to end when the sidecar stops. Default 10 s. */
+  readonly graceMs?: number
+  /** Time between two looks at everything that is in a handled state. Default 60 s. */
+  readonly sweepMs?: number
+  /** Sign of life asked of the server. Default 10 s. */
+  readonly heartbeatMs?: number
+  /** For a database that is visited now and then; one that is followed has none. */
+  readonly visit?: Visit
+  /** Brings the design document into the database where it is missing: the database was made again. */
+  readonly prepare?: (signal: AbortSignal) => Promise<unknown>
+}
+
+/** How a database is visited: see docs/designs/many-databases.md. */
+export interface Visit {
+  readonly read: ReadFeed
+  /** Where the place is kept, for the next visit. */
+  readonly places: PlaceStore
+  /** Whether there may be documents before the place that wait: then it begins with the list. */
+  readonly listFirst: boolean
+  /** Otherwise: when the next of them is due, milliseconds since the epoch. */
+  readonly nextAt: number | undefined
+}

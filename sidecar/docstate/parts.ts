@@ -1,0 +1,111 @@
+import { createMemory } from '../core/memory.ts'
+import { CouchError } from '../couch/errors.ts'
+import { createWriter } from '../couch/writer.ts'
+import { createPlaceStore } from '../feed/place-store.ts'
+import { everything } from '../workers/sharing.ts'
+import { createAssess, IN_CONFLICT, placesOf } from './assess.ts'
+import { createClaims } from './claims/claims.ts'
+import { createContest } from './claims/contest.ts'
+import { createResolve } from './conflicts/resolve.ts'
+import { Counts } from './counts.ts'
+import { Dispatch } from './dispatch.ts'
+import type { EngineOptions } from './engine-options.ts'
+import { createExecute } from './execute.ts'
+import { Arrivals } from './finding/arrivals.ts'
+import { Backlog } from './finding/backlog.ts'
+import { DueQueue } from './finding/due.ts'
+import { createLanes } from './finding/lanes.ts'
+import { createLook } from './finding/look.ts'
+import { createReadInParts } from './finding/read.ts'
+import { createRounds } from './finding/rounds.ts'
+import { Watch } from './finding/watch.ts'
+import { createFly } from './fly.ts'
+import { createLife } from './life.ts'
+import { createRecover } from './recover.ts'
+import { createSettle } from './settle.ts'
+import { createStamp } from './stamp.ts'
+import { createStore } from './store.ts'
+
+/**
+ * What an engine consists of, put together; nothing runs yet. `signal` breaks off every request; once `isClosed`, what is
+ * taken up is given back.
+ */
+export function createParts(options: EngineOptions, signal: AbortSignal, isClosed: () => boolean) {
+  const { database, table, mailer, workers, events, worker, clock, random, log } = options
+  const {
+    part = everything,
+    counts = new Counts(),
+    memory = createMemory(12 * 1024 * 1024),
+    leaseMs = 30_000,
+    sweepMs = 60_000,
+    heartbeatMs,
+    visit,
+  } = options
+  const { machines } = table
+  const ticks = () => clock.ticks()
+
+  for (const place of placesOf(table)) counts.of(place) // what has not happened yet is told, too
+  const answerMs = leaseMs / 2 // a write without an answer must not cost us our claims
+  const writer = createWriter(database, signal, answerMs, counts.writes)
+  const store = createStore({ database, writer, clock, random, signal })
+  const contest = createContest({ database, store, leaseMs, clock, random, signal })
+  const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
+  const life = createLife(events, database.name, counts)
+  const execute = createExecute({
+    ...{ database, writer, store, mailer, workers, events, life, machines, ticks, log },
+    now: () => clock.now(),
+  })
+  const settle = createSettle({ store, claims, machines, life, clock, random, log })
+  const laneOf = createLanes(memory, (registration) =>
+    createFly({ registration, claims, execute, settle, life, ticks, log, closed: isClosed }),
+  )
+  const assess = createAssess(table)
+  const due = new DueQueue(clock, sweepMs * 2)
+  if (visit?.nextAt !== undefined) due.later(visit.nextAt)
+  const dispatch = new Dispatch({
+    ...{ assess, laneOf, due, counts, clock, log },
+    isOurs: ({ _id, _conflicts, type, state }) =>
+      part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
+    recover: { fly: createRecover({ store, laneOf, life, clock, log }), share: memory.share() },
+    resolve: {
+      fly: createResolve({ database, writer, table, due, life, clock, log, signal }),
+      share: memory.share(),
+    },
+    stamp: createStamp({ store, clock, log }),
+    onFull: (lane) => backlog.add(lane),
+  })
+  const readInParts = createReadInParts(database, dispatch.flights, log)
+  const look = createLook(dispatch, readInParts)
+  const backlog = new Backlog({ database, part, look, clock, random, log })
+  const arrivals = new Arrivals({ part, assess, dispatch, backlog, readInParts, clock, random })
+  const places = visit?.places ?? createPlaceStore(database, worker)
+  const watch = new Watch({
+    ...{ database, part, arrivals, places, life, clock, random, log },
+    onRecreated: (stopped) => {
+      dispatch.forgetPast()
+      return prepare(stopped)
+    },
+    ...(heartbeatMs && { heartbeatMs }),
+    read: visit?.read,
+  })
+  const rounds = createRounds({
+    ...{ database, table, part, due, look, backlog, sweepMs, clock, random, log, prepare },
+    sweepFirst: visit?.listFirst ?? true,
+    whenCaughtUp: async () => {
+      await watch.caughtUp
+      await arrivals.whenRead()
+      await dispatch.flights.whenIdle()
+    },
+  })
+
+  async function prepare(stopped: AbortSignal): Promise<void> {
+    try {
+      await options.prepare?.(stopped)
+    } catch (thrown) {
+      if (!(thrown instanceof CouchError)) throw thrown
+      log.warn({ code: thrown.code, reason: thrown.message }, 'the design document could not be brought')
+    }
+  }
+
+  return { counts, claims, due, dispatch, backlog, arrivals, watch, rounds }
+}
