@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deleteDb, makeAgain } from '../support/couchdb.ts'
+import { deleteDb, makeAgain, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   cut,
@@ -93,6 +93,7 @@ test('settings outlive their database, until it is made again without them', asy
 })
 
 test('the feed of a database that was made again is followed', async () => {
+  needs('database identity')
   const { db, now } = await startLive()
   await set(db, { max_event_delay: 50 })
   await eventually(() => expect(now()).toEqual({ ...defaults, max_event_delay: 50 }))
