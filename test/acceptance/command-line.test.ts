@@ -65,7 +65,7 @@ describe('exit 0', () => {
       expect((await runCommand(['status'], settings)).stdout).toMatch(/^ {2}device {2}error {2}1$/m),
     )
     const { stdout } = await runCommand(['explain', control.name, device._id], settings)
-    expect(stdout).toContain(`${device._id} is a device in state error`)
+    expect(stdout).toContain(`${device._id} is of type device, in state error`)
     expect(stdout).toContain('It failed in state new')
     expect(stdout).toContain('mail_refused')
     smtp.behave({ kind: 'accept' })
@@ -100,15 +100,16 @@ describe('exit 1', () => {
     }
   })
 
-  test('retry of a document that is not there, or that nothing is wrong with', async () => {
+  test('a document that is not there, or that nothing is wrong with', async () => {
     const control = await createControl()
     await control.admin.put({ _id: 'fine' })
-    for (const [id, said] of [
-      ['nowhere', 'there is no document nowhere'],
-      ['fine', 'it neither failed nor waits'],
+    for (const [command, id, said] of [
+      ['retry', 'nowhere', 'there is no document nowhere'],
+      ['retry', 'fine', 'it neither failed nor waits'],
+      ['explain', 'nowhere', `${control.name} has no document nowhere`],
     ] as const) {
-      const { code, stderr } = await runCommand(['retry', control.name, id], settingsOf(control))
-      expect({ id, code }).toEqual({ id, code: 1 })
+      const { code, stderr } = await runCommand([command, control.name, id], settingsOf(control))
+      expect({ command, id, code }).toEqual({ command, id, code: 1 })
       expect(stderr).toContain(said)
     }
   })

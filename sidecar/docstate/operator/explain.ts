@@ -1,5 +1,6 @@
 import type { Machines } from '../../../ddocs/machine.ts'
 import type { Clock } from '../../core/clock.ts'
+import { SidecarError } from '../../core/errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createAssess, docstateOf, type DispatchTable } from '../assess.ts'
@@ -24,12 +25,12 @@ export interface ExplainOptions {
 
 /**
  * Tells about one document, in sentences for people: which handler takes it, who holds it, what happened, and what
- * happens next and when. Reads the document only; asks no worker.
+ * happens next and when. Reads the document only; asks no worker. Throws `SidecarError` (code `not-found`).
  */
 export async function explain(options: ExplainOptions): Promise<string[]> {
   const { database, table, id, served, signal } = options
   const doc = await database.find(id, { conflicts: true }, { signal })
-  if (!doc) return [`${database.name} has no document ${id}.`]
+  if (!doc) throw new SidecarError('not-found', `${database.name} has no document ${id}`)
   const { type, state } = doc
   if (typeof type !== 'string' || typeof state !== 'string') {
     return [`${id} has no type and state that are strings, so no handler can take it.`]
@@ -38,7 +39,7 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
   const faults = handler ? options.faultsOf(handler) : []
   const runs = { ...table, registrations: faults.length > 0 ? [] : table.registrations }
   const lines = [
-    `${id} is a ${type} in state ${state}, revision ${doc._rev}.`,
+    `${id} is of type ${type}, in state ${state}, revision ${doc._rev}.`,
     served
       ? `A sidecar with these settings serves ${database.name}.`
       : `No sidecar with these settings serves ${database.name} (SIDECAR_DATABASES): what follows is for one that does.`,
@@ -62,7 +63,7 @@ function handlerLines(
   const { timeout } = stateIn(table.machines, type, state) ?? {}
   const { mode } = stateIn(guarded, type, state) ?? {}
   return [
-    `No handler takes a ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
+    `No handler takes documents of type ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
     ...(mode ? [`The database declares one (${mode}): is SIDECAR_HANDLERS here that of the running sidecar?`] : []),
   ]
 }
@@ -99,6 +100,7 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
     case 'conflict':
       return [
         'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
+        'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
       ]
     case 'ready':
       return ['It is ready: a running sidecar takes it at once.']

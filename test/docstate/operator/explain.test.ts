@@ -15,14 +15,15 @@ const machines: Machines = {
   },
 }
 
+const defaults = { clock: systemClock, id: 'o', served: true, guarded: machines, faultsOf: () => [] }
+
 /** What is told of a document in this state, by a sidecar with a handler for `paid`. */
 async function told(state: string, options: Partial<ExplainOptions> = {}): Promise<string[]> {
   const database = await freshDb('explain')
   await database.put({ _id: 'o', type: 'order', state })
   const table = createControl<Machines>(machines)
   table.unsafe('order', 'paid', (order) => Promise.resolve({ ...order, state: 'invoiced' }), { attempts: 3 })
-  const defaults = { database, table, clock: systemClock, id: 'o', served: true, guarded: machines, faultsOf: () => [] }
-  return (await explain({ ...defaults, ...options })).slice(1)
+  return (await explain({ ...defaults, database, table, ...options })).slice(1)
 }
 
 const SERVED = /^A sidecar with these settings serves explain-/
@@ -42,7 +43,7 @@ describe('explain tells', () => {
       expect.stringMatching(SERVED),
       'It may become late (by the sidecar), archived (by the client).',
       'After 90 min in this state it becomes late.',
-      'No handler takes a order in this state; only its time runs.',
+      'No handler takes documents of type order in this state; only its time runs.',
       'Its time in this state begins when a sidecar sees it.',
     ])
   })
@@ -60,6 +61,20 @@ describe('explain tells', () => {
       'The database declares one (unsafe): is SIDECAR_HANDLERS here that of the running sidecar?',
     )
     expect((await told('paid', { table, guarded: {} })).join()).toContain('Nobody declares a machine of order')
+  })
+
+  test('that replication brought a revision beside it, and where to look if that stays', async () => {
+    const database = await freshDb('explain')
+    await database.merge([
+      { _id: 'o', _rev: '1-a', _revisions: { start: 1, ids: ['a'] }, type: 'order', state: 'paid' },
+      { _id: 'o', _rev: '1-b', _revisions: { start: 1, ids: ['b'] }, type: 'order', state: 'late' },
+    ])
+    const lines = await explain({ ...defaults, database, table: createControl<Machines>(machines) })
+    expect(lines.slice(-3)).toEqual([
+      'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
+      'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
+      'It has conflicting revisions: 1-a.',
+    ])
   })
 
   test('that nobody serves the database, and that a handler is not started', async () => {
