@@ -33,7 +33,7 @@ export const controlMachines = defineMachines({
     error: { next: { changed: 'sidecar' } },
   },
   channel_record: {
-    new: { mode: 'safe', create: 'sidecar', next: { changed: 'sidecar', error: 'sidecar' } },
+    new: { mode: 'safe', create: 'sidecar', next: { changed: 'sidecar', closing: 'sidecar', error: 'sidecar' } },
     changed: { mode: 'safe', next: { ready: 'sidecar', closing: 'sidecar', error: 'sidecar' } },
     ready: { next: { changed: 'sidecar', closing: 'sidecar' } },
     closing: { mode: 'safe', next: { closed: 'sidecar', error: 'sidecar' } },
@@ -65,14 +65,14 @@ export const userMachines = defineMachines({
     new: {
       mode: 'safe',
       create: 'client',
-      next: { new: 'client', accepted: 'sidecar', ready: 'sidecar', error: 'sidecar' },
+      next: { new: 'client', closing: 'client', accepted: 'sidecar', ready: 'sidecar', error: 'sidecar' },
     },
     accepted: { next: { new: 'client', ready: 'sidecar', closed: 'sidecar' } },
     ready: { create: 'sidecar', next: { new: 'owner', closing: 'owner', closed: 'sidecar', removed: 'sidecar' } },
     closing: { mode: 'safe', next: { closed: 'sidecar', error: 'sidecar' } },
     closed: { next: { new: 'owner', ready: 'sidecar' } },
     removed: { next: { ready: 'sidecar' } },
-    error: { next: { new: 'client' } },
+    error: { next: { new: 'client', closing: 'client' } },
   },
   subscription: {
     new: { mode: 'safe', create: 'client', next: { active: 'sidecar', error: 'sidecar', ended: 'client' } },

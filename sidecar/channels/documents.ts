@@ -1,4 +1,5 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { docstateOf } from '../docstate/assess.ts'
 
 /** A channel as its users see it, in their control databases: the owner's wish, and the copy of each member. */
 export interface Channel extends Doc {
@@ -41,7 +42,7 @@ export interface ChannelRecord extends Doc {
   readonly life: number
   readonly database: string
   readonly role: string
-  /** `ctx.key` of the wish with which this life began: a worker may die before it has answered that. */
+  /** `entryOf` the wish with which this life began: a worker may die before it has answered that. */
   readonly wish?: string
   readonly close?: Close
   /** What became of the databases of earlier lives. */
@@ -78,6 +79,13 @@ export interface Invitation extends Doc {
 }
 
 export const isRecord = (doc: StoredDoc | undefined): doc is StoredRecord => doc?.type === 'channel_record'
+
+/** The revision with which a document came into its state, over all tries. */
+export const entryOf = (doc: StoredDoc): string => docstateOf(doc)?.entry ?? doc._rev
+
+/** It is what this life of the channel began with. */
+export const isWishOf = ({ wish }: ChannelRecord, doc: StoredDoc): boolean =>
+  doc.state === 'new' && wish === entryOf(doc)
 
 /** Its members have access, or are about to. */
 export const isOpen = ({ state }: ChannelRecord): boolean => state === 'changed' || state === 'ready'

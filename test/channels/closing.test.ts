@@ -78,6 +78,59 @@ test('so it is if the worker that has begun to make it dies', async () => {
   await inState(couch, anns, 'subscription:photos', 'active')
 })
 
+test('what was refused, or was never seen, is closed at once, and nothing else is', async () => {
+  const all = await start()
+  const { couch, control, ann, anns, put, ready } = all
+  await put(channel(ann, 'again', { name: 'photos' }))
+  await put({ ...channel(ann, 'nameless'), name: '' })
+  for (const id of ['again', 'nameless']) {
+    const { error: _error, docstate: _docstate, ...refused } = await inState(couch, anns, id, 'error')
+    await put({ ...refused, state: 'closing', close: 'delete' })
+    expect(await inState(couch, anns, id, 'closed')).not.toHaveProperty('error')
+  }
+  await put({ ...channel(ann, 'offline'), state: 'closing', close: 'archive' })
+  await inState(couch, anns, 'offline', 'closed')
+  expect(await control.withPrefix('channel:')).toHaveLength(1)
+  expect(await inState(couch, anns, 'photos', 'ready')).toMatchObject({ database: ready.database })
+  expect(await exists(all, ready.database)).toBe(true)
+
+  await put({ ...(await couch.db(anns).get('offline')), state: 'new' })
+  await inState(couch, anns, 'offline', 'ready')
+})
+
+test('what is closed before anybody has said its database is closed, with that', async () => {
+  const all = await start()
+  const { couch, ann, anns, put } = all
+  /** As a device that has not heard of it yet. */
+  const close = async ({ database: _database, ...doc }: Doc) =>
+    couch.db(anns).put({ ...doc, state: 'closing', close: 'delete' })
+  await close(await couch.db(anns).get('photos'))
+  await inState(couch, anns, 'photos', 'closed')
+  await inState(couch, anns, 'subscription:photos', 'ended')
+  expect(await exists(all, all.ready.database)).toBe(false)
+
+  const { _rev } = await couch.db(anns).get('photos')
+  await put({ ...channel(ann, 'photos'), _rev })
+  const again = await inState(couch, anns, 'photos', 'ready')
+  await close(again)
+  expect((await inState(couch, anns, 'photos', 'error')).error).toMatchObject({ code: 'no_channel' })
+  expect(await exists(all, again.database)).toBe(true)
+})
+
+test('a channel that was closed while it was being made is not made', async () => {
+  const all = await start()
+  const { couch, control, controlDb, ann, anns, put, record } = all
+  await put({ ...channel(ann, 'called off'), state: 'closing', close: 'delete' })
+  await inState(couch, anns, 'called off', 'closed')
+  // As a worker writes it that saw the document a moment before.
+  const { _rev, docstate: _docstate, ...fields } = record
+  const database = `${String(record.database)}-other`
+  const late = { ...fields, _id: `${record._id}-other`, state: 'new', database, document: 'called off' }
+  await control.put(late)
+  await inState(couch, controlDb, late._id, 'closed')
+  expect(await exists(all, database)).toBe(false)
+})
+
 test('nothing else closes a channel', async () => {
   const all = await start()
   const { couch, control, ann, anns, ready, put, controlDb } = all

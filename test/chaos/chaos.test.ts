@@ -2,11 +2,12 @@
  * Three sidecars, on one database and on many, and one mishap after the other. `npm run test:chaos` takes minutes; as part of all
  * tests each mishap happens once. CHAOS_SEED repeats a run, as far as processes let themselves be repeated.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { handlersModule } from './handlers.ts'
 import { probe, untilSettled, writeJobs } from './jobs.ts'
 import { mishaps } from './mishaps.ts'
 import { startRecorder } from './recorder.ts'
@@ -36,8 +37,13 @@ test.each([
     onTestFinished(() => recorder.stop())
     const dbs = names.map((name) => createTestCouch({ url: couch.url }).db(name))
     for (const db of dbs) await db.create()
-    const options = { folder, couchUrl: couch.url, recorderUrl: recorder.url, databases }
-    const workers = await Promise.all(['a', 'b', 'c'].map((name) => startWorker(name, options)))
+    const workers = await Promise.all(
+      ['a', 'b', 'c'].map(async (name) => {
+        const module = join(folder, `${name}.mjs`)
+        await writeFile(module, handlersModule(recorder.url, name))
+        return startWorker(name, couch.url, { SIDECAR_DATABASES: databases, SIDECAR_HANDLERS: module })
+      }),
+    )
     onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.kill()))))
 
     const plan = Array.from({ length: ROUNDS }, () => Object.keys(mishaps).sort(() => random() - 0.5)).flat()

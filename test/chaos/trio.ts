@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { launchSidecar, type Settings, type SidecarProcess } from '../acceptance/process.ts'
 import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
-import { handlersModule, shiftedClock } from './handlers.ts'
+import { shiftedClock } from './handlers.ts'
 
 export interface Worker {
   readonly name: string
@@ -14,27 +14,17 @@ export interface Worker {
   stop(): Promise<number | null>
 }
 
-export interface TrioOptions {
-  readonly folder: string
-  readonly couchUrl: string
-  readonly recorderUrl: string
-  /** Name or glob. */
-  readonly databases: string
-}
-
+export const CONTROL_DB = 'trio-control'
 export const LEASE_MS = 2000
 const HOUR_MS = 3_600_000
 
-export async function startWorker(name: string, options: TrioOptions): Promise<Worker> {
-  const { folder, couchUrl, recorderUrl, databases } = options
+export async function startWorker(name: string, couchUrl: string, more: Settings): Promise<Worker> {
   const proxy = await startFaultyProxy(couchUrl)
-  const module = join(folder, `${name}.mjs`)
-  await writeFile(module, handlersModule(recorderUrl, name))
   const settings = {
     ...{ COUCHDB_URL: proxy.url, SMTP_URL: 'smtp://127.0.0.1:1', SIDECAR_NAME: name },
-    ...{ SIDECAR_CONTROL_DB: 'trio-control', SIDECAR_DATABASES: databases, SIDECAR_HANDLERS: module },
-    ...{ SIDECAR_GLOBAL_CHANGES_DB: 'trio-events' },
+    ...{ SIDECAR_CONTROL_DB: CONTROL_DB, SIDECAR_GLOBAL_CHANGES_DB: 'trio-events' },
     ...{ SIDECAR_LEASE: `${LEASE_MS}ms`, SIDECAR_LOG_LEVEL: process.env.CHAOS_LOG_LEVEL ?? 'info' },
+    ...more,
   }
   let running: SidecarProcess = await launchSidecar(settings)
   return {

@@ -10,6 +10,7 @@ const own = { type: 'channel', name: 'photos', owner: 'ann@example.com', members
 const there: Doc[] = [
   { _id: 'device-1', type: 'device', state: 'active', user: 'device-1', owner_role: 'owner-1', device_id: 'device:1' },
   { ...own, _id: 'photos', state: 'ready', database: 'channel-1', syncpoint: 'http://a/channel-1' },
+  { ...own, _id: 'refused', state: 'error', owner_role: undefined, error: { code: 'a', reason: 'b' } },
   { ...theirs, _id: 'channel:2', state: 'ready', database: 'channel-2', syncpoint: 'http://a/channel-2' },
   { _id: 'subscription:photos', type: 'subscription', state: 'active', channel_id: 'photos' },
   {
@@ -51,6 +52,7 @@ const changes: readonly [string, string, object, string][] = [
   ['forges no accepted channel', 'photos', { state: 'accepted' }, 'may be written in state'],
   ['forges no ready channel', 'photos', { state: 'ready' }, 'may be written in state'],
   ['closes its channel', 'photos', { state: 'closing', close: 'archive' }, 'fine'],
+  ['closes what was refused', 'refused', { state: 'closing', close: 'delete' }, 'fine'],
   ["closes nobody else's", 'channel:2', { state: 'closing', close: 'archive' }, 'closing (by its owner)'],
   ["makes nobody else's its own", 'channel:2', { state: 'new', owner_role: 'owner-1' }, 'new (by its owner)'],
   ['deletes nothing', 'photos', { _deleted: true }, 'may be deleted by an admin only'],

@@ -78,7 +78,7 @@ export async function changeOwner(db: Db, channels: readonly ChannelDoc[], owner
 export async function closeChannel(db: Db, id: string, close: Close): Promise<void> {
   if (!['archive', 'delete'].includes(close))
     throw new ClientError('bad_argument', `close: expected "archive" or "delete", got ${String(close)}`)
-  await change(db, id, (before) => ({ ...ownChannel(before, id, ['ready']), state: 'closing', close }))
+  await change(db, id, (before) => ({ ...ownChannel(before, id, ['new', 'ready', 'error']), state: 'closing', close }))
 }
 
 function expectAddresses(members: readonly string[]): void {

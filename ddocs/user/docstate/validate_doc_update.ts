@@ -37,7 +37,8 @@ export default function validate(
   const { type } = newDoc
   if (typeof type !== 'string' || !has(SIDECARS, type)) return
   const fields = presentOf({ ...before, ...newDoc }, SIDECARS[type] ?? [])
-  const kept = newDoc.state === 'new' ? presentOf(newDoc, fields) : fields // whoever asks anew may leave them out
+  // Whoever asks anew may leave them out; and an error, whoever leaves that state.
+  const kept = fields.filter((field) => has(newDoc, field) || (newDoc.state !== 'new' && field !== 'error'))
   const faults = [...unchangedFaults(newDoc, before, kept, 'what the sidecar wrote'), ...sizeFaults(newDoc)]
   if (faults.length > 0) forbid(faults.join('; '))
 }

@@ -8,7 +8,7 @@ import { syncpointOf } from '../../accounts/names.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import type { StoredDevice } from '../../devices/documents.ts'
 import { userNameOf } from '../../devices/names.ts'
-import { isMember, isOpen, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
+import { isMember, isOpen, isWishOf, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
 import { subscriptionIdOf } from '../names.ts'
 import { isAsWished } from '../shape.ts'
 import type { Truth } from './truth.ts'
@@ -68,7 +68,8 @@ function channelCopy(
   if (there?.type !== 'channel') return undefined
   if (state === 'closed') {
     const isOpenYet = ['accepted', 'ready', 'closing'].includes(String(there.state))
-    return isOpenYet && there.database === database ? next(there, 'closed') : undefined
+    const isOfThisLife = there.database === database || (there.state === 'closing' && there.database === undefined)
+    return isOpenYet && isOfThisLife ? next(there, 'closed') : undefined
   }
   return isOpen(record) && there.state === 'ready' ? next(there, 'removed') : undefined
 }
@@ -83,7 +84,8 @@ function subscriptionCopy(
   const hasEnded = now.state === 'closed' || now.state === 'removed'
   if (hasEnded) return there?.type === 'subscription' && there.state !== 'ended' ? next(there, 'ended') : undefined
   if (now.state !== 'ready') return undefined
-  const isAnother = before?.database !== undefined && before.database !== now.database
+  const isAnother =
+    before && (before.database === undefined ? isWishOf(record, before) : before.database !== now.database)
   const beginsAnew = isAnother || before?.state === 'removed'
   if (there && !(beginsAnew && there.type === 'subscription' && there.state === 'ended')) return undefined
   const isOwner = record.owner === address

@@ -5,6 +5,7 @@ import { isCouchError } from '../../couch/errors.ts'
 import type { Compiler } from '../../deploy/compiler.ts'
 import { makeDatabase } from '../../deploy/make-database.ts'
 import type { Context } from '../../docstate/types.ts'
+import { isCalledOff } from '../ending.ts'
 import { endDatabase } from './close.ts'
 import { isRecord, type ChannelRecord, type Close, type StoredRecord } from '../documents.ts'
 
@@ -15,7 +16,7 @@ export interface MakingOptions {
   readonly templates: readonly string[]
 }
 
-/** channel_record new → changed: the database is there, closed to all but its members-to-be. */
+/** channel_record new → changed: the database is there, closed to all but its members-to-be. Or → closing: called off. */
 export const makeChannel =
   ({ couch, compiler, templates }: MakingOptions) =>
   async (record: StoredRecord, ctx: Context) => {
@@ -25,6 +26,13 @@ export const makeChannel =
     await describe(couch, record, options)
     const end = endOf(await ctx.find(record._id), name)
     if (end) await endDatabase(couch.db(name), end, options) // it was closed while this worker was late
+    const wish = await couch.db(record.user_database).find(record.document, {}, options)
+    if (isCalledOff(wish))
+      return {
+        ...record,
+        state: 'closing' as const,
+        close: wish?.close === 'delete' ? ('delete' as const) : ('archive' as const),
+      }
     return { ...record, state: 'changed' as const }
   }
 

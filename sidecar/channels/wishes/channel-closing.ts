@@ -3,11 +3,8 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import { Reject } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Context } from '../../docstate/types.ts'
-import { ownerOf } from './channel-new.ts'
-import type { Channel } from '../documents.ts'
-import { recordIdOf } from '../names.ts'
+import type { Channel, StoredRecord } from '../documents.ts'
 import type { Records } from '../records/records.ts'
-import { channelFaults } from '../shape.ts'
 
 export interface ClosingOptions {
   readonly accounts: Accounts
@@ -16,27 +13,40 @@ export interface ClosingOptions {
 
 /**
  * channel closing (in a user's database): its record is told. Never by accident: only the document of the channel as it is
- * now, of a channel that is there, and with a word for what becomes of the database.
+ * now, and with a word for what becomes of the database. One that was never made is closed with that: it was refused,
+ * or is called off before anybody saw it.
  */
 export const takeClosing =
   ({ accounts, records }: ClosingOptions) =>
-  async (doc: Channel & StoredDoc, ctx: Context): Promise<void> => {
-    const faults = channelFaults(doc)
+  async (doc: Channel & StoredDoc, ctx: Context) => {
+    const options = { signal: ctx.signal }
+    const account = await accounts.ofDatabase(ctx.database, options)
+    const known = account ? await records.among(account.channels, options) : []
+    const own = known.find((record) => isOf(record, doc) && record.owner === account!.address)
+    if (!own) return { ...closed(doc), ...(account && { owner_role: account.owner_role }) } // who may make it anew
     const { close } = doc
     if (close !== 'archive' && close !== 'delete')
-      faults.push(`close: expected "archive" or "delete", got ${quote(close)}`)
-    if (faults.length > 0) throw new Reject('bad_close', faults.join('; '))
-    const account = await ownerOf(doc, ctx, accounts)
-    const id = recordIdOf(account.user_id!, doc.name)
-    await records.write(
-      id,
-      async (record) => {
-        if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined
-        if (record?.document !== doc._id || record.database !== doc.database) {
-          throw new Reject('no_channel', 'this document is of no channel that could be closed')
-        }
-        return record.state === 'closed' ? record : { ...record, state: 'closing', close: close! }
-      },
-      { signal: ctx.signal },
-    )
+      throw new Reject('bad_close', `close: expected "archive" or "delete", got ${quote(close)}`)
+
+    async function next(record: StoredRecord | undefined) {
+      if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined
+      if (!record || !isMeant(record, doc)) {
+        throw new Reject('no_channel', 'this document is not of the channel as it is now')
+      }
+      return record.state === 'closed' ? record : { ...record, state: 'closing' as const, close: close! }
+    }
+
+    await records.write(own._id, next, options)
+    return undefined
   }
+
+/** If it is being made just now, its maker sees this. */
+function closed({ error: _error, ...doc }: Channel & StoredDoc & { error?: unknown }) {
+  return { ...doc, state: 'closed' as const }
+}
+
+const isOf = ({ document, state }: StoredRecord, { _id }: Channel): boolean => document === _id && state !== 'closed'
+
+/** Whoever has not seen the database yet means the first; with a later one it could be a document from before. */
+const isMeant = ({ database, life }: StoredRecord, doc: Channel): boolean =>
+  doc.database === undefined ? life === 1 : doc.database === database

@@ -4,7 +4,7 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
 import { normaliseAddress } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
-import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
+import { entryOf, isWishOf, type Channel, type ChannelRecord, type StoredRecord } from '../documents.ts'
 import { databaseNameOf, normaliseName, recordIdOf } from '../names.ts'
 import type { Records } from '../records/records.ts'
 import type { Newcomers } from '../records/newcomers.ts'
@@ -32,15 +32,16 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
   let before: string | undefined
 
   async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
-    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
-    before = record && databaseBefore(record, ctx.key)
+    const now = await ctx.find(doc._id)
+    if (now?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
+    before = record && databaseBefore(record, now)
     const again = record && record.state !== 'closed' ? lookedAtAgain(record, doc) : undefined
     if (!again) await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
     await refuseCrowd(newcomers, record, doc, owner, ctx.signal)
     if (again) return again
     const account = await accounts.tell(owner.address, { channel: id }, options)
     await refuseUnfit(account)
-    return { ...newLife(doc, account, ctx.database, record, id), wish: ctx.key }
+    return { ...newLife(doc, account, ctx.database, record, id), wish: entryOf(now) }
   }
 
   async function refuseUnfit(account: StoredAccount): Promise<void> {
@@ -57,9 +58,9 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
 }
 
 /** Of the life before the one that begins: whoever asks for it may leave it out, and it tells that this is another one. */
-function databaseBefore({ state, database, wish, ended }: StoredRecord, key: string): string | undefined {
-  if (state === 'closed') return database
-  return state === 'new' || wish === key ? ended?.at(-1)?.database : undefined
+function databaseBefore(record: StoredRecord, doc: StoredDoc): string | undefined {
+  if (record.state === 'closed') return record.database
+  return record.state === 'new' || isWishOf(record, doc) ? record.ended?.at(-1)?.database : undefined
 }
 
 function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRecord {

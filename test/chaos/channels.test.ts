@@ -1,0 +1,65 @@
+/** Three sidecars and one mishap after the other, while people make, change and close channels: see `chaos.test.ts`. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startTestSmtp } from '../support/smtp.ts'
+import { differences } from './differences.ts'
+import { mishaps } from './mishaps.ts'
+import { addPerson, useChannel, type Wish } from './people.ts'
+import { seeded } from './seeded.ts'
+import { CONTROL_DB, startWorker } from './trio.ts'
+
+const ROUNDS = process.env.CHAOS === 'long' ? 4 : 1
+const CHANNELS = ['photos', 'diary', 'plans']
+const HEAL_MS = 180_000
+const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))
+
+test(
+  `whatever happens to three sidecars, each channel has one database, and nobody access too many (seed ${seed})`,
+  { timeout: 1_800_000 },
+  async () => {
+    needs('private server')
+    const random = seeded(seed)
+    const folder = await mkdtemp(join(tmpdir(), 'chaos-'))
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
+    const server = await startPrivateCouch()
+    onTestFinished(() => server.stop())
+    const smtp = await startTestSmtp()
+    const couch = createTestCouch({ url: server.url })
+    const settings = { SMTP_URL: smtp.url, SIDECAR_INVITES_PER_OWNER: '1000' }
+    const workers = await Promise.all(['a', 'b', 'c'].map((name) => startWorker(name, server.url, settings)))
+    onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.kill()))))
+    await eventually(() => couch.db(CONTROL_DB).get('_design/docstate'))
+
+    const people = await Promise.all(['ann', 'bob', 'carl', 'dora'].map((name) => addPerson(couch, name)))
+    const addresses = [...people.map(({ address }) => address), 'stranger@example.com']
+    const wishes = people.flatMap((owner) =>
+      CHANNELS.map((id): Wish => ({ owner, id, isOpen: false, members: [], ends: [] })),
+    )
+    const over = new AbortController()
+    const using = wishes.map((wish) => {
+      const others = addresses.filter((address) => address !== wish.owner.address)
+      return useChannel({ wish, others, random, over: over.signal })
+    })
+    const plan = Array.from({ length: ROUNDS }, () => Object.keys(mishaps).sort(() => random() - 0.5)).flat()
+    for (const name of plan) {
+      const victim = workers[Math.floor(random() * workers.length)]!
+      await mishaps[name]!(victim, { couch: server, folder, random })
+      console.log(`${name} (${victim.name})`)
+      await sleep(3000)
+    }
+    over.abort()
+    await Promise.all(using)
+
+    await eventually(async () => expect(await differences(couch, people, wishes)).toEqual([]), { within: HEAL_MS })
+    const ids = smtp.accepted.map(({ messageId }) => messageId)
+    expect(new Set(ids).size, 'mails that were sent twice').toBe(ids.length)
+    const lives = wishes.map(({ isOpen, ends }) => ends.length + (isOpen ? 1 : 0))
+    console.log(`${lives.reduce((sum, one) => sum + one)} lives of ${wishes.length} channels, ${ids.length} mails`)
+    for (const worker of workers) expect(await worker.stop(), 'it stops in good order').toBe(0)
+  },
+)

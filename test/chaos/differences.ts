@@ -1,0 +1,75 @@
+/** What is there of channels, beside what is to be. */
+import { isRecord, type ChannelRecord } from '../../sidecar/channels/documents.ts'
+import { subscriptionIdOf } from '../../sidecar/channels/names.ts'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import type { Person, Wish } from './people.ts'
+import { CONTROL_DB } from './trio.ts'
+
+/** One line for each that is otherwise; none when all has come about. */
+export async function differences(couch: Couch, people: readonly Person[], wishes: readonly Wish[]): Promise<string[]> {
+  const lines: string[] = []
+  const expect = (what: string, wanted: unknown, got: unknown) => {
+    const [one, other] = [wanted, got].map((value) => JSON.stringify(value))
+    if (one !== other) lines.push(`${what}: expected ${one}, got ${other}`)
+  }
+  const control = await couch.db(CONTROL_DB).withPrefix('')
+  const records = control.filter(isRecord)
+  const recordOf = (wish: Wish) =>
+    records.find(({ owner, document }) => owner === wish.owner.address && document === wish.id)
+  const isIn = (person: Person, record: ChannelRecord) =>
+    record.state === 'ready' && [record.owner, ...record.members].includes(person.address)
+
+  expect('records', wishes.length, records.length)
+  for (const wish of wishes) {
+    const [record, doc] = [recordOf(wish), await wish.owner.database.find(wish.id)]
+    const name = `${wish.id} of ${wish.owner.address}`
+    expect(`${name}: its document`, wish.isOpen ? 'ready' : 'closed', doc?.state)
+    expect(`${name}: its record`, wish.isOpen ? 'ready' : 'closed', record?.state)
+    if (wish.isOpen) expect(`${name}: its members`, [...wish.members].sort(), [...(record?.members ?? [])].sort())
+    expect(`${name}: its ends`, wish.ends, record && endsOf(record).map(({ close }) => close))
+  }
+
+  const kept = records.flatMap((record) => endsOf(record).filter(({ close }) => close === 'archive'))
+  const open = records.filter(({ state }) => state === 'ready')
+  const wanted = [...kept, ...open].map(({ database }) => database).sort()
+  const all = await couch.request<string[]>({ path: '_all_dbs' })
+  expect('databases of channels', wanted, all.filter((name) => name.startsWith('channel-')).sort())
+  expect('databases of users', people.length, all.filter((name) => name.startsWith('userdb-')).length)
+
+  for (const person of people) {
+    const docs = await person.database.withPrefix('')
+    const mine = records.filter((record) => isIn(person, record))
+    const roles = (await couch.db('_users').find(`org.couchdb.user:${person.user}`))?.roles as string[]
+    expect(
+      `${person.address}: roles`,
+      [...mine.map(({ role }) => role)].sort(),
+      roles.filter((role) => role !== person.role).sort(),
+    )
+    const ready = docs.filter(({ type, state }) => type === 'channel' && state === 'ready')
+    expect(
+      `${person.address}: channels`,
+      mine.map(({ database }) => database).sort(),
+      ready.map((doc) => String(doc.database)).sort(),
+    )
+    for (const { _id } of ready) {
+      const subscription = docs.find((doc) => doc._id === subscriptionIdOf(_id))
+      const state = _id.startsWith('channel:') ? 'invite' : 'active'
+      expect(`${person.address}: subscription for ${_id}`, state, subscription?.state)
+    }
+    lines.push(...faultsAmong(docs))
+  }
+  const addresses = control.filter(({ type }) => type === 'account').map(({ address }) => String(address))
+  expect('accounts of one address', addresses.length, new Set(addresses).size)
+  return [...lines, ...faultsAmong(control)]
+}
+
+const endsOf = (record: ChannelRecord) => [
+  ...(record.ended ?? []),
+  ...(record.state === 'closed' ? [{ database: record.database, close: record.close }] : []),
+]
+
+const faultsAmong = (docs: readonly StoredDoc[]): string[] =>
+  docs
+    .filter(({ state, _conflicts }) => state === 'error' || _conflicts !== undefined)
+    .map((doc) => `in error: ${JSON.stringify(doc)}`)
