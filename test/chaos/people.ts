@@ -77,7 +77,8 @@ export async function useChannel({ wish, others, random, over }: Using): Promise
   async function end(close: Close): Promise<void> {
     await edit(database, wish.id, (doc) => {
       if (doc!.state === 'closing' || doc!.state === 'closed') return undefined
-      if (doc!.state === 'accepted') throw new Error('not yet') // a moment later it is ready
+      const isKnown = doc!.state === 'ready' || (doc!.state === 'new' && wish.ends.length === 0)
+      if (!isKnown) throw new Error('not yet')
       return { ...doc!, state: 'closing', close }
     })
     await untilClosed(database, wish.id)

@@ -4,6 +4,7 @@ import { expect, inject, onTestFinished } from 'vitest'
 import { createCouch, type Couch, type CouchOptions } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { eventually } from './eventually.ts'
 import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
 import type { ServerKind } from './find-server.ts'
 
@@ -48,16 +49,18 @@ export async function makeAgain(db: Database): Promise<void> {
     .not.toBe(before)
 }
 
-/** Deletes a database; one that is not there is fine. */
+/** Deletes a database; one that is not there is fine. Tries again where CouchDB fails, as it may under load (500 badarg). */
 export async function deleteDb(name: string): Promise<void> {
   const couch = createCouch({ url: couchUrl() })
   try {
-    await couch.request({ method: 'DELETE', db: name })
-  } catch (thrown) {
-    if (!isCouchError(thrown, 'not_found')) throw thrown
+    await eventually(() => couch.request({ method: 'DELETE', db: name }).catch(ignoreMissing))
   } finally {
     await couch.close()
   }
+}
+
+function ignoreMissing(thrown: unknown): void {
+  if (!isCouchError(thrown, 'not_found')) throw thrown
 }
 
 /**

@@ -31,7 +31,10 @@ export const takeClosing =
     async function next(record: StoredRecord | undefined) {
       if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined
       if (!record || !isMeant(record, doc)) {
-        throw new Reject('no_channel', 'this document is not of the channel as it is now')
+        throw new Reject(
+          'no_channel',
+          'the channel was made again since: write it as "new", and close it when it is ready',
+        )
       }
       return record.state === 'closed' ? record : { ...record, state: 'closing' as const, close: close! }
     }
