@@ -1,5 +1,4 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import { docstateOf } from '../docstate/assess.ts'
 
 /** A channel as its users see it, in their control databases: the owner's wish, and the copy of each member. */
 export interface Channel extends Doc {
@@ -42,8 +41,6 @@ export interface ChannelRecord extends Doc {
   readonly life: number
   readonly database: string
   readonly role: string
-  /** `entryOf` the wish with which this life began: a worker may die before it has answered that. */
-  readonly wish?: string
   readonly close?: Close
   /** What became of the databases of earlier lives. */
   readonly ended?: readonly Ended[]
@@ -63,6 +60,8 @@ export interface Subscription extends Doc {
   readonly channel_id: string
   /** By the names of devices, where it is otherwise than for all. */
   readonly devices?: Readonly<Record<string, 'active' | 'paused'>>
+  /** In `ended`: with its channel, which was closed, or taken from this user. If there is one again, it begins anew. */
+  readonly withdrawn?: true
   /** Of an invitation: who has invited. */
   readonly from?: string
 }
@@ -79,13 +78,6 @@ export interface Invitation extends Doc {
 }
 
 export const isRecord = (doc: StoredDoc | undefined): doc is StoredRecord => doc?.type === 'channel_record'
-
-/** The revision with which a document came into its state, over all tries. */
-export const entryOf = (doc: StoredDoc): string => docstateOf(doc)?.entry ?? doc._rev
-
-/** It is what this life of the channel began with. */
-export const isWishOf = ({ wish }: ChannelRecord, doc: StoredDoc): boolean =>
-  doc.state === 'new' && wish === entryOf(doc)
 
 /** Its members have access, or are about to. */
 export const isOpen = ({ state }: ChannelRecord): boolean => state === 'changed' || state === 'ready'

@@ -55,7 +55,8 @@ test('a channel that is made again is on its owner’s devices, also if what the
   const { _rev } = await inState(couch, anns, 'photos', 'closed')
   await inState(couch, anns, 'subscription:photos', 'ended')
 
-  await put({ ...channel(ann, 'photos', { members: [bob.address] }), _rev })
+  await put({ ...channel(ann, 'photos'), _rev })
+  await eventually(async () => put({ ...(await couch.db(anns).get('photos')), state: 'new', members: [bob.address] }))
   const again = await inState(couch, anns, 'photos', 'ready')
   expect(again.database).not.toBe(ready.database)
   await inState(couch, anns, 'subscription:photos', 'active')

@@ -20,14 +20,15 @@ export async function differences(couch: Couch, people: readonly Person[], wishe
   const isIn = (person: Person, record: ChannelRecord) =>
     record.state === 'ready' && [record.owner, ...record.members].includes(person.address)
 
-  expect('records', wishes.length, records.length)
+  expect('records', new Set(records.map(({ owner, document }) => `${owner} ${document}`)).size, records.length)
   for (const wish of wishes) {
     const [record, doc] = [recordOf(wish), await wish.owner.database.find(wish.id)]
     const name = `${wish.id} of ${wish.owner.address}`
     expect(`${name}: its document`, wish.isOpen ? 'ready' : 'closed', doc?.state)
-    expect(`${name}: its record`, wish.isOpen ? 'ready' : 'closed', record?.state)
+    if (wish.isOpen || record) expect(`${name}: its record`, wish.isOpen ? 'ready' : 'closed', record?.state)
     if (wish.isOpen) expect(`${name}: its members`, [...wish.members].sort(), [...(record?.members ?? [])].sort())
-    expect(`${name}: its ends`, wish.ends, record && endsOf(record).map(({ close }) => close))
+    const ends = record ? endsOf(record).map(({ close }) => close) : []
+    expect(`${name}: its ends`, wish.ends.slice(wish.ends.length - ends.length), ends) // the first may have been put away
   }
 
   const kept = records.flatMap((record) => endsOf(record).filter(({ close }) => close === 'archive'))

@@ -8,7 +8,7 @@ import { syncpointOf } from '../../accounts/names.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import type { StoredDevice } from '../../devices/documents.ts'
 import { userNameOf } from '../../devices/names.ts'
-import { isMember, isOpen, isWishOf, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
+import { isMember, isOpen, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
 import { subscriptionIdOf } from '../names.ts'
 import { isAsWished } from '../shape.ts'
 import type { Truth } from './truth.ts'
@@ -24,7 +24,7 @@ export function copiesOf(
     const before = there.get(copyIdOf(record, account))
     const copy = channelCopy(record, account, syncUrl, before)
     const now = copy ?? before
-    const subscription = now && subscriptionCopy(record, account, { before, now }, there.get(subscriptionIdOf(now._id)))
+    const subscription = now && subscriptionCopy(record, account, now, there.get(subscriptionIdOf(now._id)))
     return [copy, subscription]
   })
   const ofDevices = devices.map((device) => deviceCopy(device, there.get(userNameOf(device._id))))
@@ -78,23 +78,27 @@ function channelCopy(
 function subscriptionCopy(
   record: StoredRecord,
   { address }: StoredAccount,
-  { before, now }: { readonly before: StoredDoc | undefined; readonly now: Doc },
+  now: Doc,
   there: StoredDoc | undefined,
 ): Doc | undefined {
-  const hasEnded = now.state === 'closed' || now.state === 'removed'
-  if (hasEnded) return there?.type === 'subscription' && there.state !== 'ended' ? next(there, 'ended') : undefined
+  if (there && there.type !== 'subscription') return undefined
+  if (now.state === 'closed' || now.state === 'removed') {
+    const isTold = there?.state === 'ended' && there.withdrawn === true
+    return there && !isTold ? { ...next(there, 'ended'), withdrawn: true } : undefined
+  }
   if (now.state !== 'ready') return undefined
-  const isAnother =
-    before && (before.database === undefined ? isWishOf(record, before) : before.database !== now.database)
-  const beginsAnew = isAnother || before?.state === 'removed'
-  if (there && !(beginsAnew && there.type === 'subscription' && there.state === 'ended')) return undefined
+  if (there && there.withdrawn !== true) return undefined // who has ended it meant it
+  const given = there && givenBack(next(there, String(there.state)))
+  if (given && given.state !== 'ended') return given
   const isOwner = record.owner === address
   const fields: Subscription = {
     ...{ _id: subscriptionIdOf(now._id), type: 'subscription', state: isOwner ? 'active' : 'invite' },
     ...{ channel_id: now._id, ...(!isOwner && { from: record.owner }) },
   }
-  return { ...(there && next(there, 'ended')), ...fields }
+  return { ...given, ...fields }
 }
+
+const givenBack = ({ withdrawn: _withdrawn, ...doc }: Doc & { withdrawn?: unknown }): Doc => doc
 
 /** The document in another state, without what was said of the one that it leaves. */
 function next({ docstate: _entry, error: _error, _conflicts, ...doc }: StoredDoc, state: string): Doc {

@@ -4,7 +4,7 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
 import { normaliseAddress } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
-import { entryOf, isWishOf, type Channel, type ChannelRecord, type StoredRecord } from '../documents.ts'
+import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
 import { databaseNameOf, normaliseName, recordIdOf } from '../names.ts'
 import type { Records } from '../records/records.ts'
 import type { Newcomers } from '../records/newcomers.ts'
@@ -29,19 +29,16 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
   const options = { signal: ctx.signal }
   const owner = await ownerOf(doc, ctx, accounts)
   const id = recordIdOf(owner.user_id!, doc.name)
-  let before: string | undefined
 
   async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
-    const now = await ctx.find(doc._id)
-    if (now?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
-    before = record && databaseBefore(record, now)
+    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
     const again = record && record.state !== 'closed' ? lookedAtAgain(record, doc) : undefined
     if (!again) await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
     await refuseCrowd(newcomers, record, doc, owner, ctx.signal)
     if (again) return again
     const account = await accounts.tell(owner.address, { channel: id }, options)
     await refuseUnfit(account)
-    return { ...newLife(doc, account, ctx.database, record, id), wish: entryOf(now) }
+    return newLife(doc, account, ctx.database, record, id)
   }
 
   async function refuseUnfit(account: StoredAccount): Promise<void> {
@@ -53,14 +50,7 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
   }
 
   await records.write(id, next, options)
-  const { database = before } = doc
-  return { ...doc, ...(database !== undefined && { database }), state: 'accepted' as const }
-}
-
-/** Of the life before the one that begins: whoever asks for it may leave it out, and it tells that this is another one. */
-function databaseBefore(record: StoredRecord, doc: StoredDoc): string | undefined {
-  if (record.state === 'closed') return record.database
-  return record.state === 'new' || isWishOf(record, doc) ? record.ended?.at(-1)?.database : undefined
+  return { ...doc, state: 'accepted' as const }
 }
 
 function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRecord {

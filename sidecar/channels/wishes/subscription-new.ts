@@ -8,7 +8,7 @@ import { subscriptionFaults } from '../shape.ts'
 const SUBSCRIBABLE = ['new', 'accepted', 'ready']
 
 /** subscription new → active, where there is such a channel. It may come before it: replication has no order. */
-export const activate = async (doc: Subscription & StoredDoc, ctx: Context) => {
+export const activate = async ({ withdrawn: _before, ...doc }: Subscription & StoredDoc, ctx: Context) => {
   const faults = subscriptionFaults(doc)
   if (faults.length > 0) throw new Reject('bad_subscription', faults.join('; '))
   const channel = await ctx.find(doc.channel_id)
