@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createCouch } from '../../sidecar/couch/client.ts'
+import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
 import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
 import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
@@ -58,7 +59,7 @@ export async function startCluster(): Promise<CouchCluster> {
       return started.value
     })
     const whole = async () => void (await Promise.all(nodes.map((node) => untilWhole(node.url))))
-    await introduce(nodes[0]!, names.slice(1))
+    for (const node of nodes) await introduce(node, names)
     await whole()
     await makeSystemDatabases(nodes[0]!)
     return { nodes, whole, stop }
@@ -93,12 +94,15 @@ async function untilListening(port: number): Promise<void> {
   }
 }
 
-/** Tells one node of the others; the others learn it from there. */
+/** Tells a node of all. One would do, and tell the others; under load that was seen to take more than half a minute. */
 async function introduce({ url }: PrivateCouch, names: readonly string[]): Promise<void> {
   const couch = createCouch({ url })
   try {
     for (const name of names) {
-      await couch.request({ method: 'PUT', db: '_node', path: `_local/_nodes/${encodeURIComponent(name)}`, body: {} })
+      const path = `_local/_nodes/${encodeURIComponent(name)}`
+      await couch.request({ method: 'PUT', db: '_node', path, body: {} }).catch((thrown: unknown) => {
+        if (!isCouchError(thrown, 'conflict')) throw thrown // it knows
+      })
     }
   } finally {
     await couch.close()
