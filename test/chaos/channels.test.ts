@@ -6,12 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { oneAtATime } from '../support/one-at-a-time.ts'
 import { startTestSmtp } from '../support/smtp.ts'
 import { differences } from './differences.ts'
 import { mishaps } from './mishaps.ts'
 import { addPerson, useChannel, type Wish } from './people.ts'
 import { seeded } from './seeded.ts'
 import { CONTROL_DB, startWorker } from './trio.ts'
+
+oneAtATime()
 
 const MISHAPS = process.env.CHAOS === 'long' ? 28 : 4
 const CHANNELS = ['photos', 'diary', 'plans']

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { oneAtATime } from '../support/one-at-a-time.ts'
 import { handlersModule } from './handlers.ts'
 import { probe, untilSettled, writeJobs } from './jobs.ts'
 import { mishaps } from './mishaps.ts'
@@ -14,6 +15,8 @@ import { startRecorder } from './recorder.ts'
 import { outcomesOf, rowOf } from './report.ts'
 import { seeded } from './seeded.ts'
 import { startWorker } from './trio.ts'
+
+oneAtATime()
 
 const long = process.env.CHAOS === 'long'
 const PER_TYPE = long ? 2000 : 300 // of park and retry; safe has as many as both

@@ -4,6 +4,9 @@ import { needs } from '../support/couchdb.ts'
 import { findPortMapper, startCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { configureAll, fill, map, onlyBeginningWith, slowMap, startIndexes, write } from './rig.ts'
+import { oneAtATime } from '../support/one-at-a-time.ts'
+
+oneAtATime()
 
 let cluster: CouchCluster
 beforeAll(async () => {

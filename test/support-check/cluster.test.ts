@@ -2,6 +2,9 @@ import { expect, test } from 'vitest'
 import { createTestCouch, needs } from '../support/couchdb.ts'
 import { startCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
+import { oneAtATime } from '../support/one-at-a-time.ts'
+
+oneAtATime()
 
 test('a private cluster keeps every document three times, also of a node that was killed meanwhile', async () => {
   needs('cluster')

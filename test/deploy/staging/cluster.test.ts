@@ -5,6 +5,9 @@ import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { startCluster } from '../../support/couchdb-cluster.ts'
 import { pass, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { askAllTheWhile, deployShop, openShop, shop } from './rig.ts'
+import { oneAtATime } from '../../support/one-at-a-time.ts'
+
+oneAtATime()
 
 /** Of each node: what is missing in its copy of the index, in the shard that has the design document. */
 async function pendingOf(couch: Couch, db: string, ddoc: string): Promise<number[]> {

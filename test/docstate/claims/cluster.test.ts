@@ -3,7 +3,10 @@ import type { Control } from '../../../sidecar/docstate/control.ts'
 import { needs } from '../../support/couchdb.ts'
 import { findPortMapper, startCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
+import { oneAtATime } from '../../support/one-at-a-time.ts'
 import { startRace, type Race } from './cluster-race.ts'
+
+oneAtATime()
 
 let cluster: CouchCluster
 beforeAll(async () => {

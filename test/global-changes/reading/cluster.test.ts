@@ -5,6 +5,9 @@ import { startCluster } from '../../support/couchdb-cluster.ts'
 import { readWhileWriting } from './crowd.ts'
 import { eventDatabase } from './event-database.ts'
 import { createFeed } from './rig.ts'
+import { oneAtATime } from '../../support/one-at-a-time.ts'
+
+oneAtATime()
 
 test(
   'nothing is lost on a cluster whose nodes answer in turn, each as far as its copies are',

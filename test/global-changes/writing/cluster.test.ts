@@ -3,6 +3,9 @@ import { createTestCouch, needs, uniqueName } from '../../support/couchdb.ts'
 import { findPortMapper, startCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startGlobalChanges } from './rig.ts'
+import { oneAtATime } from '../../support/one-at-a-time.ts'
+
+oneAtATime()
 
 let cluster: CouchCluster
 beforeAll(async () => {
