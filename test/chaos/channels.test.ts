@@ -1,17 +1,13 @@
 /** Three sidecars and one mishap after the other, while people make, change and close channels: see `chaos.test.ts`. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { oneAtATime } from '../support/one-at-a-time.ts'
 import { startTestSmtp } from '../support/smtp.ts'
 import { differences } from './differences.ts'
-import { mishaps } from './mishaps.ts'
+import { mishaps, startWorld } from './mishaps.ts'
 import { addPerson, useChannel, type Wish } from './people.ts'
-import { seeded } from './seeded.ts'
 import { CONTROL_DB, startWorker } from './trio.ts'
 
 oneAtATime()
@@ -25,12 +21,8 @@ test(
   `whatever happens to three sidecars, each channel has one database, and nobody access too many (seed ${seed})`,
   { timeout: 1_800_000 },
   async () => {
-    needs('private server')
-    const random = seeded(seed)
-    const folder = await mkdtemp(join(tmpdir(), 'chaos-'))
-    onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    const server = await startPrivateCouch()
-    onTestFinished(() => server.stop())
+    const world = await startWorld(seed)
+    const { couch: server, random } = world
     const smtp = await startTestSmtp()
     const couch = createTestCouch({ url: server.url })
     const settings = { SMTP_URL: smtp.url, SIDECAR_INVITES_PER_OWNER: '1000' }
@@ -52,7 +44,7 @@ test(
     const plan = [drawn(), drawn(), drawn(), drawn()].flat().slice(0, MISHAPS)
     for (const name of plan) {
       const victim = workers[Math.floor(random() * workers.length)]!
-      await mishaps[name]!(victim, { couch: server, folder, random })
+      await mishaps[name]!(victim, world)
       console.log(`${name} (${victim.name})`)
       await sleep(3000)
     }

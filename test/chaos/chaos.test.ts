@@ -2,18 +2,16 @@
  * Three sidecars, on one database and on many, and one mishap after the other. `npm run test:chaos` takes minutes; as part of all
  * tests each mishap happens once. CHAOS_SEED repeats a run, as far as processes let themselves be repeated.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { createTestCouch } from '../support/couchdb.ts'
 import { oneAtATime } from '../support/one-at-a-time.ts'
 import { handlersModule } from './handlers.ts'
 import { probe, untilSettled, writeJobs } from './jobs.ts'
-import { mishaps } from './mishaps.ts'
+import { mishaps, startWorld } from './mishaps.ts'
 import { startRecorder } from './recorder.ts'
 import { outcomesOf, rowOf } from './report.ts'
-import { seeded } from './seeded.ts'
 import { startWorker } from './trio.ts'
 
 oneAtATime()
@@ -30,12 +28,8 @@ test.each([
   `whatever happens to three sidecars %s, nothing is lost and nothing unsafe runs twice (seed ${seed})`,
   { timeout: 1_800_000 },
   async (_, databases, names) => {
-    needs('private server')
-    const random = seeded(seed)
-    const folder = await mkdtemp(join(tmpdir(), 'chaos-'))
-    onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    const couch = await startPrivateCouch()
-    onTestFinished(() => couch.stop())
+    const world = await startWorld(seed)
+    const { couch, folder, random } = world
     const recorder = await startRecorder(join(folder, 'effects'))
     onTestFinished(() => recorder.stop())
     const dbs = names.map((name) => createTestCouch({ url: couch.url }).db(name))
@@ -54,7 +48,7 @@ test.each([
     for (const name of plan) {
       const victim = workers[Math.floor(random() * workers.length)]!
       const began = performance.now()
-      await mishaps[name]!(victim, { couch, folder, random })
+      await mishaps[name]!(victim, world)
       const over = performance.now()
       await probe(dbs)
       const [took, healed] = [over - began, performance.now() - over].map((ms) => (ms / 1000).toFixed(1))

@@ -1,13 +1,28 @@
 /** What happens to the fleet, one after the other; which one and to whom is drawn. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PrivateCouch } from '../support/couchdb.ts'
+import { onTestFinished } from 'vitest'
+import { needs, startPrivateCouch, type PrivateCouch } from '../support/couchdb.ts'
 import { cut, cutAfterUpstream, delay, pass, refuse, type Fault } from '../support/faulty-proxy.ts'
+import { seeded } from './seeded.ts'
 import { LEASE_MS, wrongClock, type Worker } from './trio.ts'
 
 export interface World {
   readonly couch: PrivateCouch
   readonly folder: string
   readonly random: () => number
+}
+
+/** Belongs to the running test, which is skipped where there is no server for it alone. */
+export async function startWorld(seed: number): Promise<World> {
+  needs('private server')
+  const folder = await mkdtemp(join(tmpdir(), 'chaos-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const couch = await startPrivateCouch()
+  onTestFinished(() => couch.stop())
+  return { couch, folder, random: seeded(seed) }
 }
 
 /** Resolves when the world is as it was, apart from what the sidecars have to mend by themselves. */

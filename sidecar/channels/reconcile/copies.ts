@@ -68,8 +68,7 @@ function channelCopy(
   if (there?.type !== 'channel') return undefined
   if (state === 'closed') {
     const isOpenYet = ['accepted', 'ready', 'closing'].includes(String(there.state))
-    const isOfThisLife = there.database === database || (there.state === 'closing' && there.database === undefined)
-    return isOpenYet && isOfThisLife ? next(there, 'closed') : undefined
+    return isOpenYet && there.database === database ? next(there, 'closed') : undefined
   }
   return isOpen(record) && there.state === 'ready' ? next(there, 'removed') : undefined
 }

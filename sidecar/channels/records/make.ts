@@ -27,13 +27,9 @@ export const makeChannel =
     const end = endOf(await ctx.find(record._id), name)
     if (end) await endDatabase(couch.db(name), end, options) // it was closed while this worker was late
     const wish = await couch.db(record.user_database).find(record.document, {}, options)
-    if (isCalledOff(wish))
-      return {
-        ...record,
-        state: 'closing' as const,
-        close: wish?.close === 'delete' ? ('delete' as const) : ('archive' as const),
-      }
-    return { ...record, state: 'changed' as const }
+    if (!isCalledOff(wish)) return { ...record, state: 'changed' as const }
+    const close: Close = wish?.close === 'delete' ? 'delete' : 'archive'
+    return { ...record, state: 'closing' as const, close }
   }
 
 /** What has become of a database meanwhile. */

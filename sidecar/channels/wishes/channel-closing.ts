@@ -28,9 +28,12 @@ export const takeClosing =
     if (close !== 'archive' && close !== 'delete')
       throw new Reject('bad_close', `close: expected "archive" or "delete", got ${quote(close)}`)
 
+    // Before the record, whose end it then knows to be its own.
+    const told = isUntold(own, doc) ? await ctx.save({ ...doc, database: own.database }) : doc
+
     async function next(record: StoredRecord | undefined) {
-      if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined
-      if (!record || !isMeant(record, doc)) {
+      if ((await ctx.find(doc._id))?._rev !== told._rev) return undefined
+      if (!record || record.database !== told.database) {
         throw new Reject(
           'no_channel',
           'the channel was made again since: write it as "new", and close it when it is ready',
@@ -51,5 +54,4 @@ function closed({ error: _error, ...doc }: Channel & StoredDoc & { error?: unkno
 const isOf = ({ document, state }: StoredRecord, { _id }: Channel): boolean => document === _id && state !== 'closed'
 
 /** Whoever has not seen the database yet means the first; with a later one it could be a document from before. */
-const isMeant = ({ database, life }: StoredRecord, doc: Channel): boolean =>
-  doc.database === undefined ? life === 1 : doc.database === database
+const isUntold = ({ life }: StoredRecord, { database }: Channel): boolean => database === undefined && life === 1
