@@ -64,10 +64,12 @@ test.each<[string, () => Doc, number]>([
 ])('a branch is not replicated in: %s', async (_, doc, length) => {
   needs('guarded revisions')
   const couch = createTestCouch({ url: urlOf(stage.control.memberName) })
-  const before = await stage.control.revisions()
-  const rows = await pushBranch(couch, doc(), invented(length))
+  const pushed = doc()
+  const leaves = () => stage.control.admin.leaves(pushed._id)
+  const before = await leaves()
+  const rows = await pushBranch(couch, pushed, invented(length))
   expect(rows).toMatchObject([{ error: expect.stringMatching(/^(forbidden|unauthorized)$/) as string }])
-  expect(await stage.control.revisions()).toEqual(before)
+  expect(await leaves()).toEqual(before)
 })
 
 test('other people’s devices are not confirmed', async () => {
