@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { isoTime } from '../../sidecar/core/clock.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { seqFrom } from '../../sidecar/couch/documents.ts'
+import { changesAt } from '../../sidecar/databases/berth.ts'
 import { ownerOf } from '../../sidecar/databases/owner.ts'
 import { deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -24,6 +27,15 @@ async function untilRest(rig: Rig, { databases = 1, visitsBefore = 0 } = {}): Pr
 const dueIn = (seconds: number) => ({
   docstate: { state: 'paid', attempts: 1, retry_at: isoTime(Date.now() + seconds * 1000) },
 })
+
+const placeOf = (database: Database) =>
+  database.find(`_local/couchdb-sidecar:${ownerOf([{ type: 'order', state: 'paid' }])}`)
+
+/** Not if the last read was of a cluster's copy that lagged behind: then a visit more is made. */
+async function isAtItsPlace(database: Database): Promise<boolean> {
+  const [place, info] = [await placeOf(database), await database.info()]
+  return changesAt(seqFrom(place!.seq as string)) === changesAt(info.update_seq)
+}
 
 const isOf = (name: string) => (request: SeenRequest) => request.path.startsWith(`/${name}/`)
 const texts = (requests: readonly SeenRequest[]) =>
@@ -103,15 +115,18 @@ test('after a restart databases that are as they were cost one read each, and wh
   const databases = await make(first, ...names)
   for (const database of databases) await database.put(order('before'))
   await eventually(() => expect(first.handled).toHaveLength(5))
-  await eventually(() => expect(first.fleet()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
+  await untilRest(first, { databases: 5 })
   await first.stop()
+  const asTheyWere: string[] = []
+  for (const database of databases.slice(1)) if (await isAtItsPlace(database)) asTheyWere.push(database.name)
+  expect(asTheyWere).not.toEqual([])
   await databases[0]!.put(order('meanwhile'))
 
   const proxy = await startFaultyProxy()
   const second = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
   await eventually(() => expect(second.fleet()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
-  for (const name of names.slice(1)) {
+  for (const name of asTheyWere) {
     const asked = texts(proxy.requests.filter(isOf(name)))
     expect(asked.map((text) => text.replace(/%3A\w+$/, ''))).toEqual([`GET /${name}/_local/couchdb-sidecar%3Avisits`])
   }
@@ -215,6 +230,6 @@ test('what is due later is not forgotten when something else happens meanwhile, 
   second.tell(name)
   await eventually(() => expect(second.handled).toEqual(['again', 'later']), { within: 20_000 })
   await eventually(() => expect(second.fleet()).toMatchObject({ open: 0, waiting: 0 }))
-  const place = await a!.find(`_local/couchdb-sidecar:${ownerOf([{ type: 'order', state: 'paid' }])}`)
+  const place = await placeOf(a!)
   expect(Date.parse(String(place!.next_at)) - Date.now()).toBeGreaterThan(8_000_000)
 }, 40_000)
