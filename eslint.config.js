@@ -7,7 +7,7 @@ import tseslint from 'typescript-eslint'
 const layers = [
   ['main', 'cli'],
   ['sidecar'],
-  ['databases', 'tables', 'load-handlers', 'duties', 'tallies', 'health'],
+  ['databases', 'routes', 'tables', 'load-handlers', 'duties', 'tallies', 'health'],
   [
     ...['accounts', 'channels', 'devices', 'inbox', 'embedded', 'http', 'deploy', 'config'],
     ...['global-changes', 'indexes', 'live-settings', 'metrics'],

@@ -1,7 +1,4 @@
 import type { Logger } from 'pino'
-import { Hono } from 'hono'
-import { createAccounts } from './accounts/accounts.ts'
-import { findHome } from './accounts/home.ts'
 import type { Config } from './config.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
@@ -9,45 +6,29 @@ import { createMemory } from './core/memory.ts'
 import { together } from './core/together.ts'
 import { createCouch } from './couch/client.ts'
 import { createSessions } from './couch/session.ts'
-import { createConfirmations } from './devices/confirmations.ts'
-import { couchHashing, embeddedHashing } from './devices/passwords.ts'
 import type { Engine } from './docstate/engine.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
 import { startEmbeddedCouch } from './embedded/couch.ts'
-import { startMailCatcher, type MailCatcher } from './embedded/mail-catcher.ts'
-import { mailboxPage } from './embedded/mailbox-page.ts'
+import { startMailCatcher } from './embedded/mail-catcher.ts'
 import { createEvents } from './events/channels.ts'
-import { healthOf } from './health.ts'
-import { adminOnly } from './http/admin-only.ts'
 import { createHttp } from './http/app.ts'
-import { confirmPage } from './http/confirm-page.ts'
-import { dbUpdates } from './http/db-updates.ts'
-import { eventFeeds } from './http/events.ts'
-import { inbox as inboxRoute } from './http/inbox.ts'
-import { indexes as indexesRoute } from './http/indexes.ts'
 import { listen } from './http/listen.ts'
-import { metrics } from './http/metrics.ts'
-import { up } from './http/up.ts'
-import { welcome } from './http/welcome.ts'
-import { workers } from './http/workers.ts'
 import { noArrivals } from './inbox/counts.ts'
-import { createInbox } from './inbox/inbox.ts'
 import { createIndexes } from './indexes/indexes.ts'
-import { keepNotes, readNotes } from './indexes/notes.ts'
+import { keepNotes } from './indexes/notes.ts'
 import { createLiveSettings } from './live-settings/live-settings.ts'
 import { createMailer } from './mail/mailer.ts'
-import { loadTemplates } from './mail/templates.ts'
+import type { Templates } from './mail/templates.ts'
 import { createDbUpdates } from './global-changes/reading/db-updates.ts'
-import { expose } from './metrics/exposition.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
 import { shareBuckets } from './global-changes/writing/share.ts'
 import { dutiesOf, hasDuty, keepsIndexes, ROLE, writesEvents } from './duties.ts'
 import { patternsOf } from './databases/roster.ts'
 import { serveDatabases } from './databases/serve.ts'
+import { createRoutes, MAILBOX, showsMails } from './routes.ts'
 import { createTables } from './tables.ts'
 import { createTallies } from './tallies.ts'
-import { listWorkers } from './workers/list.ts'
-import { createRegistry, type Registry } from './workers/registry.ts'
+import { createRegistry } from './workers/registry.ts'
 import { createShare } from './workers/share.ts'
 import { createSharing } from './workers/sharing.ts'
 
@@ -57,6 +38,8 @@ export interface SidecarOptions {
   readonly config: Config
   /** The user's own. */
   readonly handlers: LoadedHandlers
+  /** Of the mails. */
+  readonly templates: Templates
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -79,9 +62,8 @@ export interface Addresses {
  * stop first (feed, handlers, saves), and after them, in the order opposite to their start, everything they use.
  */
 export async function runSidecar(options: SidecarOptions, signal: AbortSignal): Promise<void> {
-  const { version, config, handlers, clock, random, log, onListening } = options
+  const { version, config, handlers, templates, clock, random, log, onListening } = options
   const { controlDb, name, leaseMs, graceMs } = config
-  const templates = loadTemplates(config.mailTemplates)
   const acquired: { close(): Promise<void> }[] = []
   const acquire = <T extends { close(): Promise<void> }>(part: T): T => {
     acquired.unshift(part)
@@ -104,9 +86,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const patterns = patternsOf(config)
     const tallies = createTallies(patterns)
     const readers = { open: 0, dropped: 0 }
-    const arrivals = noArrivals()
     const sources = {
-      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers, inbox: arrivals },
+      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers, inbox: noArrivals() },
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
@@ -114,41 +95,14 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       indexes: () => ({ counts: indexes.counts(), entries: indexes.entries(), now: clock.now() }),
     }
 
-    const hashing = embedded ? embeddedHashing : couchHashing
-    const confirmations = createConfirmations({ database: couch.db(controlDb), clock, hashing })
     const syncUrl = config.couchdbPublicUrl ?? couch.url
-    const inbox = createInbox({
-      ...{ database: couch.db(controlDb), homeOf: findHome(createAccounts(couch.db(controlDb)), syncUrl) },
-      ...{ limit: config.inboxWaiting, clock, counts: arrivals, log },
-    })
-    const taking = { inbox, hashing, perMinute: config.inboxRate, proxies: config.proxies, clock, counts: arrivals }
-    const mailbox = catcher && isPrivate(config) ? mailboxAt('/_mail', catcher) : undefined
-    const sessions = acquire(createSessions({ url }))
-    const { whoIs } = sessions
-    const admin = adminOnly({ whoIs, clock })
-    const routes = [
-      up({ health: () => healthOf(engines) }),
-      workers({
-        adminOnly: admin,
-        list: (signal) => listWorkers(couch.db(controlDb), signal),
-      }),
-      eventFeeds({ events, adminOnly: admin, clock, counts: readers, signal }),
-      dbUpdates({ feed, whoIs, clock, log, signal }),
-      welcome(),
-      indexesRoute({
-        ...{ adminOnly: admin, worker: name, clock },
-        indexes: { counts: () => indexes.counts(), entries: () => indexes.entries() },
-        notes: (signal) => readNotes(couch.db(controlDb), othersIn(registry, name), signal),
-      }),
-      metrics({ whoIs, clock, expose: (format) => expose(sources, format) }),
-      confirmPage({ confirmations, log }),
-      ...(config.inboxRate > 0 ? [inboxRoute(taking)] : []),
-      ...(mailbox ?? []),
-    ]
+    const { whoIs } = acquire(createSessions({ url }))
+    const asked = { config, sources, couch, syncUrl, whoIs, events, feed, registry, catcher }
+    const routes = createRoutes({ ...asked, clock, log, signal })
     const { host, port } = config
     const never = new AbortController().signal // closed after the engines, not with them
     const http = acquire(await listen({ app: createHttp({ routes, log }), host, port, signal: never }))
-    const page = mailbox && `${http.url}/_mail`
+    const page = catcher && showsMails(config) ? `${http.url}${MAILBOX}` : undefined
     onListening?.({ sidecar: http.url, couch: { url, embedded }, mail: catcher && { smtpUrl: catcher.smtpUrl, page } })
 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
@@ -196,14 +150,3 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
 /** Of their own, twice: a build that is waited for must not keep others from being looked at, nor documents from being handled. */
 const INDEXING_CONNECTIONS = 16
-
-const othersIn = (registry: Registry, self: string) =>
-  (registry.members(ROLE)?.members ?? [])
-    .filter((member) => member.id !== self && keepsIndexes(member))
-    .map(({ id }) => id)
-
-/** Mails hold links that confirm: they are shown to this machine only, and not where a proxy opens it to others. */
-const isPrivate = ({ host, publicUrl }: Config) =>
-  publicUrl === undefined && (host === 'localhost' || host === '::1' || host.startsWith('127.'))
-
-const mailboxAt = (path: string, catcher: MailCatcher) => [new Hono().route(path, mailboxPage(catcher))]

@@ -1,7 +1,9 @@
 import { checkTemplates } from '../channels/check-templates.ts'
 import type { Config } from '../config.ts'
+import { checkAll } from '../core/check-all.ts'
 import { systemClock } from '../core/clock.ts'
 import { loadHandlers } from '../load-handlers.ts'
+import { loadTemplates } from '../mail/templates.ts'
 import { runSidecar } from '../sidecar.ts'
 import { banner } from './banner.ts'
 import type { Terminal } from './terminal.ts'
@@ -9,13 +11,17 @@ import type { Terminal } from './terminal.ts'
 /** Runs until the signal. The banner is for people: on a terminal, and wherever something embedded needs its address. */
 export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {
   const log = terminal.createLog(config.logLevel)
-  const handlers = await loadHandlers(config.handlers)
-  await checkTemplates(config.channelDdocs)
+  const [handlers, templates] = await checkAll([
+    () => loadHandlers(config.handlers),
+    () => loadTemplates(config.mailTemplates),
+    () => checkTemplates(config.channelDdocs),
+  ])
   await runSidecar(
     {
       version,
       config,
       handlers,
+      templates,
       clock: systemClock,
       random: Math.random,
       log,

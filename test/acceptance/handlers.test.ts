@@ -162,6 +162,19 @@ test.each([
   expect(stderr).toContain(said)
 })
 
+test('faults of all files that the settings name are listed at once', async () => {
+  const { code, stderr } = await runCommand(['start'], {
+    SIDECAR_HANDLERS: '/nowhere/handlers.ts',
+    SIDECAR_MAIL_TEMPLATES: '/nowhere/mails',
+    SIDECAR_CHANNEL_DDOCS: '/nowhere/ddocs',
+    SMTP_URL: 'smtp://127.0.0.1:1',
+  })
+  expect(code).toBe(2)
+  for (const name of ['SIDECAR_HANDLERS', 'SIDECAR_MAIL_TEMPLATES', 'SIDECAR_CHANNEL_DDOCS']) {
+    expect(stderr).toMatch(new RegExp(`${name}: .*/nowhere/`))
+  }
+})
+
 test('handlers for other machines than the database has are named and do not start; the others run', async () => {
   const first = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'

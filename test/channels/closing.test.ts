@@ -134,10 +134,9 @@ test('a channel that was closed while it was being made is not made', async () =
 
 test('nothing else closes a channel', async () => {
   const all = await start()
-  const { couch, control, ann, anns, ready, put, controlDb } = all
+  const { couch, control, ann, anns, ready, record, put, controlDb } = all
   for (const close of [undefined, 'yes', 'DELETE']) {
-    const now = (await couch.db(anns).find('photos'))!
-    await put({ ...now, state: 'closing', close })
+    await eventually(async () => put({ ...(await couch.db(anns).get('photos')), state: 'closing', close }))
     const refused = await inState(couch, anns, 'photos', 'error')
     expect(refused.error).toMatchObject({ code: 'bad_close' })
     const { close: _close, error: _error, docstate: _docstate, ...mended } = refused
@@ -147,11 +146,10 @@ test('nothing else closes a channel', async () => {
   const now = (await couch.db(anns).find('photos'))!
   await expect(put({ ...now, _deleted: true })).rejects.toThrow()
   await couch.db(anns).remove('photos', now._rev) // an admin
-  const account = (await control.withPrefix('account:')).find(({ address }) => address === ann.address)
-  await control.put({ ...account!, state: 'changed' })
-  await inState(couch, controlDb, account!._id, 'ready')
-  const [record] = await control.withPrefix('channel:')
-  await control.put({ ...record!, state: 'changed' })
-  await inState(couch, controlDb, record!._id, 'ready')
+  const account = (await control.withPrefix('account:')).find(({ address }) => address === ann.address)!
+  for (const { _id } of [account, record]) {
+    await eventually(async () => control.put({ ...(await control.get(_id)), state: 'changed' }))
+    await inState(couch, controlDb, _id, 'ready')
+  }
   expect(await exists(all, ready.database)).toBe(true)
 })
