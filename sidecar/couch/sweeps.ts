@@ -20,7 +20,7 @@ export interface Sweeps {
 }
 
 const AGAIN_MS = 5000
-/** One that takes long comes more seldom: it takes a tenth of the time at most. */
+/** Those that take long come more seldom: they take a tenth of the time. One that took long by chance is forgiven. */
 const REST = 10
 
 export function createSweeps({ sweep, everyMs, clock, random, log }: SweepsOptions): Sweeps {
@@ -40,12 +40,14 @@ export function createSweeps({ sweep, everyMs, clock, random, log }: SweepsOptio
 
   return {
     async run(signal) {
+      let tookBefore = Infinity
       while (!signal.aborted) {
         waiting = new AbortController() // before the sweep, which whoever calls may have outdated
         const began = clock.ticks()
         const done = await sweepOnce(signal)
-        const restMs = (clock.ticks() - began) * REST
-        const pauseMs = done ? Math.max(everyMs(), restMs) : Math.min(AGAIN_MS, everyMs())
+        const took = clock.ticks() - began
+        const pauseMs = done ? Math.max(everyMs(), Math.min(took, tookBefore) * REST) : Math.min(AGAIN_MS, everyMs())
+        if (done) tookBefore = took
         const until = AbortSignal.any([signal, waiting.signal])
         await clock.sleep(pauseMs * (0.9 + random() * 0.2), until).catch(() => undefined)
       }
