@@ -129,6 +129,12 @@ test('unknown devices and unknown codes get the page of a wrong code, and nothin
   const wrong = await page(link, '9999')
   expect(wrong.status).toBe(403)
 
+  // What follows from the device that is active is written, too.
+  await eventually(async () => {
+    expect(await control.admin.get(active.id)).toHaveProperty('docstate.handled')
+    const states = (await control.documents()).flatMap(({ state }) => state ?? [])
+    expect(states.sort()).toEqual(['active', 'confirming', 'ready', 'used'])
+  })
   const before = await control.revisions()
   const code = randomBytes(20).toString('base64url')
   for (const path of [

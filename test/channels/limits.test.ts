@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { ownerHashOf } from '../../sidecar/devices/names.ts'
 import { deleteDb, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
 
 async function start(config: NonNullable<Parameters<typeof startWorker>[1]>['config'] = {}) {
@@ -73,5 +74,7 @@ test('who is in a thousand channels is invited to no more of them', async () => 
   await control.put({ ...(await control.get(channels[0]!)), members: [] })
   await change({ state: 'new' })
   await photosIn('ready')
-  expect((await control.withPrefix('invitation:')).map(({ member }) => member)).toEqual([address])
+  await eventually(async () =>
+    expect((await control.withPrefix('invitation:')).map(({ member }) => member)).toEqual([address]),
+  )
 })

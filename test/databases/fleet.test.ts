@@ -137,7 +137,7 @@ test('a document is looked at when its time comes, with nothing open meanwhile',
   const name = `${prefix}-db-a`
   const rig = startFleet(prefix, { lookAgainMs: HARDLY })
   const [a] = await make(rig, name)
-  await a!.put(order('later', dueIn(8)))
+  await a!.put(order('later', dueIn(12)))
   await a!.put(order('much-later', dueIn(9000)))
   rig.tell(name, 'created')
   await untilRest(rig)
