@@ -22,11 +22,19 @@ export interface RegistrationRig {
   readonly smtpUrl?: string
   readonly worker?: string
   readonly mailsPerOwner?: number
+  /** For the waits between tries. */
+  readonly random?: () => number
 }
 
 /** One worker. */
 export async function startRegistrationRig(database: Database, options: RegistrationRig = {}): Promise<Rig> {
-  const { url = couchUrl(), smtpUrl = 'smtp://127.0.0.1:1', worker = 'rig', mailsPerOwner = 5 } = options
+  const {
+    url = couchUrl(),
+    smtpUrl = 'smtp://127.0.0.1:1',
+    worker = 'rig',
+    mailsPerOwner = 5,
+    random = Math.random,
+  } = options
   const couch = createTestCouch({ url })
   const log = pino({ level: 'silent' })
   const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', events: createEvents({ log }), log })
@@ -41,7 +49,7 @@ export async function startRegistrationRig(database: Database, options: Registra
     accounts: createAccounts(couch.db(database.name)),
   }
   const register = (control: Control) => registerDevices(control as unknown as Control<ControlMachines>, registration)
-  return startRig(couch.db(database.name), register, { machines: controlMachines, mailer, worker })
+  return startRig(couch.db(database.name), register, { machines: controlMachines, mailer, worker, random })
 }
 
 /** A device as a client writes it, whose user is removed with the test. */
