@@ -1,4 +1,6 @@
-import { beforeEach, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
@@ -188,3 +190,14 @@ async function openFeed(signal: AbortSignal): Promise<AsyncIterator<Uint8Array>>
   const feed = await db.changes({ feed: 'continuous', heartbeat: 50 }, signal)
   return feed[Symbol.asyncIterator]()
 }
+
+test('a server that breaks off in the middle of a chunk is a broken connection', async () => {
+  const broken = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n{"error"'))
+  })
+  onTestFinished(() => void broken.close())
+  await once(broken.listen(0, '127.0.0.1'), 'listening')
+  const { url } = await startFaultyProxy(`http://127.0.0.1:${(broken.address() as AddressInfo).port}`)
+  await expect(fetch(url).then((answer) => answer.text())).rejects.toThrow('terminated')
+})

@@ -58,6 +58,7 @@ export async function openExchange(
       await passing()
       const headers = { ...request.headers, host: upstream.host, connection: 'close' }
       const outgoing = http.request(url, { method: request.method, headers, agent: false })
+      outgoing.on('error', () => undefined) // also after the answer has begun, whose body ends with it
       const giveUp = () => {
         outgoing.destroy() // a signal is not enough: Node 26 forgets it when the answer begins
         outgoing.socket?.destroy()
