@@ -8,7 +8,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY ddocs ddocs
 COPY sidecar sidecar
-RUN npm run build && chmod +x dist/sidecar/main.js
+RUN npm run build
 # Leaves what runs beside a CouchDB. Not --omit=optional: the binary of esbuild is an optional dependency of esbuild.
 RUN npm pkg delete devDependencies optionalDependencies scripts.prepare \
  && npm prune --ignore-scripts --no-audit --no-fund \

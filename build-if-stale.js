@@ -4,18 +4,20 @@
  * installation without development dependencies), it says so, and what is there runs.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 const root = import.meta.dirname
 const sources = ['sidecar', 'ddocs', 'tsconfig.json', 'tsconfig.build.json'].flatMap(filesIn)
-const built = changedAt('dist/sidecar/main.js')
+const program = 'dist/sidecar/main.js'
+const built = changedAt(program)
 const newer = sources.find((file) => changedAt(file) >= built)
 const compiler = join(root, 'node_modules/typescript/bin/tsc')
 if (newer !== undefined && existsSync(compiler)) {
   console.error(`${newer} is newer than dist/: compiling`)
   const options = { cwd: root, stdio: ['ignore', 2, 2] } // standard output is for what runs next
   process.exitCode = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], options).status ?? 1
+  if (process.exitCode === 0) chmodSync(join(root, program), 0o755) // npx runs it as it is
 } else if (newer !== undefined) {
   console.error(`${newer} is newer than dist/, and there is no TypeScript to compile it: what runs is older`)
 }

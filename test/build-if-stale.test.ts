@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -46,6 +46,7 @@ test.each(['sidecar/cli/start.ts', 'ddocs/lib/deep/map.ts', 'tsconfig.json'])(
     date(file, 3000)
     const stderr = `${file} is newer than dist/: compiling\n-p tsconfig.build.json\n`
     expect(await run(root)).toMatchObject({ code: 0, stdout: '', stderr })
+    expect(statSync(join(root, 'dist/sidecar/main.js')).mode & 0o111, 'for npx').toBe(0o111)
   },
 )
 

@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -37,6 +39,8 @@ describe('exit 0', () => {
   test('version prints that of the package', async () => {
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
     expect(await runCommand(['version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    const { stdout } = await promisify(execFile)('npx', ['couchdb-sidecar', 'version'], { cwd: root })
+    expect(stdout, 'as the README tells for a checkout').toBe(`${version}\n`)
   })
 
   test('deploy shows, does, and finds nothing more to do; status counts', async () => {
