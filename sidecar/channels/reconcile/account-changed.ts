@@ -75,7 +75,8 @@ async function isThere(database: Database, signal: AbortSignal): Promise<boolean
 
 /**
  * The truth that was brought about; undefined if something has changed under its hands. First the roles, which follow from
- * what no device can write: what stands in the user's own database holds them up in no way.
+ * what no device can write: what stands in the user's own database holds them up in no way. Told is only by what the roles
+ * were given.
  */
 async function bringAbout(
   options: ReconcileOptions,
@@ -84,23 +85,30 @@ async function bringAbout(
   call: CallOptions,
 ): Promise<Truth | undefined> {
   const { couch, control, syncUrl } = options
-  if (!(await giveAccess(options, account, call))) return undefined
+  const given = await giveAccess(options, account, call)
+  if (!given) return undefined
   const database = couch.db(name)
   const there = await readCopies(database, account, await readRecords(control, account, call), call)
   const truth = await readTruth(control, account, call)
+  if (truth.revs !== given.revs) return undefined
   return (await areWritten(database, copiesOf(truth, account, syncUrl, there), call)) ? truth : undefined
 }
 
-/** Whether its users have the roles of its channels now, and no others. */
-async function giveAccess({ couch, control }: ReconcileOptions, account: StoredAccount, call: CallOptions) {
+/** The truth by which its users have the roles of its channels, and no others; undefined if they have not, or not yet. */
+async function giveAccess(
+  { couch, control }: ReconcileOptions,
+  account: StoredAccount,
+  call: CallOptions,
+): Promise<Truth | undefined> {
   const users = couch.db('_users')
   const names = account.devices.map((device) => `org.couchdb.user:${userNameOf(device)}`)
   const known = await users.getMany(names, call)
-  const { devices, records } = await readTruth(control, account, call)
+  const truth = await readTruth(control, account, call)
+  const { devices, records } = truth
   const isActive = (id: unknown) => devices.some(({ _id, state }) => _id === id && state === 'active')
   const roles = records.filter((record) => isOpenTo(record, account)).map(({ role }) => role)
   const active = known.filter(({ device_id }) => isActive(device_id))
-  return giveRoles(users, active, [account.owner_role, ...roles], call)
+  return (await giveRoles(users, active, [account.owner_role, ...roles], call)) ? truth : undefined
 }
 
 const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)
