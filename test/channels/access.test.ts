@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { inState, rolesOf, startWithMember } from './rig.ts'
 
 async function start() {
@@ -40,4 +41,23 @@ test('of a user whose document a cluster has taken twice', async () => {
     const leaves = (await users.leaves(id)).filter(({ _deleted }) => !_deleted)
     expect(leaves.map(({ roles }) => roles)).toEqual([[bob.role]])
   })
+})
+
+test('before it is told, also of who is removed while his access is looked at', async () => {
+  const proxy = await startFaultyProxy()
+  const { couch, his, bob, bobs, record, controlDb } = await startWithMember({ url: proxy.url })
+  const control = couch.db(controlDb)
+  await inState(couch, controlDb, record._id, 'ready')
+  const account = (await control.withPrefix('account:')).find(({ address }) => address === bob.address)!
+  await inState(couch, controlDb, account._id, 'ready')
+  proxy.next(
+    async (exchange) => {
+      await control.put({ ...(await control.get(record._id)), members: [] }) // after the roles were read, before the copies
+      await pass(exchange)
+    },
+    ({ path }) => [`/${bobs}/_bulk_get`, `/${bobs}/_all_docs`].includes(path),
+  )
+  await eventually(async () => control.put({ ...(await control.get(account._id)), state: 'changed' }))
+  await inState(couch, bobs, record._id, 'removed')
+  expect(await rolesOf(couch, his)).toEqual([bob.role])
 })
