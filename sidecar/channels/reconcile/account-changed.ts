@@ -11,7 +11,7 @@ import { isMember, isOpen, type StoredRecord } from '../documents.ts'
 import { copiesOf } from './copies.ts'
 import { readCopies } from './read-copies.ts'
 import { giveRoles } from './roles.ts'
-import { readRecords, readTruth, type Truth } from './truth.ts'
+import { readTruth, type Truth } from './truth.ts'
 
 export interface ReconcileOptions {
   readonly couch: Couch
@@ -88,7 +88,7 @@ async function bringAbout(
   const given = await giveAccess(options, account, call)
   if (!given) return undefined
   const database = couch.db(name)
-  const there = await readCopies(database, account, await readRecords(control, account, call), call)
+  const there = await readCopies(database, account, given.records, call)
   const truth = await readTruth(control, account, call)
   if (truth.revs !== given.revs) return undefined
   return (await areWritten(database, copiesOf(truth, account, syncUrl, there), call)) ? truth : undefined

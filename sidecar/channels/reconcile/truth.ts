@@ -16,9 +16,6 @@ export async function readTruth(control: Database, account: StoredAccount, call:
   const devices = (await control.getMany(account.devices, call)).filter(
     (doc): doc is StoredDevice => doc.type === 'device' && doc.owner_role === account.owner_role,
   )
-  const records = await readRecords(control, account, call)
+  const records = (await control.getMany(account.channels, call)).filter(isRecord)
   return { devices, records, revs: [...devices, ...records].map(({ _id, _rev }) => `${_id} ${_rev}`).join() }
 }
-
-export const readRecords = async (control: Database, { channels }: StoredAccount, call: CallOptions) =>
-  (await control.getMany(channels, call)).filter(isRecord)
