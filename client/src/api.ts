@@ -46,9 +46,10 @@ export interface Client<D = object> {
   open(id: string): D
   accept(id: string): Promise<void>
   decline(id: string): Promise<void>
+  /** Throws `ClientError` `wrong_state` where there is no subscription yet: until the channel is ready. So do `resume` and `end`. */
   pause(id: string, where?: Where): Promise<void>
   resume(id: string, where?: Where): Promise<void>
-  /** On all devices. `accept` begins again. */
+  /** It is synced no more, on all devices; `accept` begins again. Its user stays a member: only its owner changes that. */
   end(id: string): Promise<void>
   /** Destroys what is here of a channel that is not synced. */
   forget(id: string): Promise<void>

@@ -1,5 +1,5 @@
 import type { Client, ClientOptions } from './api.ts'
-import { localOf } from './channels/locals.ts'
+import { isLocal } from './channels/locals.ts'
 import {
   changeChannel,
   changeOwner,
@@ -35,19 +35,19 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
     throw new ClientError('wrong_state', 'expected a device that is active, got one that is not yet')
   }
 
-  /** What was written is known at once, not when the feed brings it. */
-  async function wrote(id: string): Promise<void> {
+  /** What stands there is known at once, not when the feed brings it. */
+  async function know(id: string): Promise<void> {
     await view.refresh(id)
     await tab.look()
   }
 
   const withChange = async (id: string, change: ChannelChange) => {
     await changeChannel(db, id, change)
-    await wrote(id)
+    await know(id)
   }
   const subscribed = async (id: string, write: Promise<void>) => {
     await write
-    await wrote(subscriptionIdOf(id))
+    await know(subscriptionIdOf(id))
   }
 
   return {
@@ -83,25 +83,35 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
     },
 
     async createChannel(channel) {
-      const id = await createChannel(db, registration().owner, channel)
-      await wrote(id)
+      const { owner } = registration()
+      if (channel.id !== undefined) await know(channel.id) // the end of its last life
+      const id = await createChannel(db, owner, channel)
+      await know(id)
       return id
     },
     changeChannel: withChange,
     setMembers: (id, members) => withChange(id, { members }),
     async closeChannel(id, close) {
+      const channel = view.channel(id)
+      if (channel?.state === 'accepted' && channel.database !== tab.here(channel).database)
+        throw new ClientError('wrong_state', 'expected a channel that is made, got one that is being made again')
       await closeChannel(db, id, close)
-      await wrote(id)
+      await know(id)
     },
     open(id) {
       const channel = view.channel(id)
-      const local = channel && localOf(store.kept, channel)
+      const local = channel && tab.here(channel).local
       if (!local) throw new ClientError('unknown', `expected a channel that is, or was, on this device, got ${id}`)
       tab.touch(id)
       return tab.databases.open(local.name) as D
     },
 
-    accept: (id) => subscribed(id, accept(db, id)),
+    accept: async (id) => {
+      const state = view.channel(id)?.state
+      if (state === 'removed' || state === 'closed')
+        throw new ClientError('wrong_state', `expected a channel that this user is in, got one that is ${state}`)
+      await subscribed(id, accept(db, id))
+    },
     decline: (id) => subscribed(id, decline(db, id)),
     end: (id) => subscribed(id, end(db, id)),
     pause: async (id, where = {}) => subscribed(id, setPaused(db, id, user(), 'paused', where)),
@@ -109,17 +119,17 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
 
     async forget(id) {
       const channel = view.channel(id)
-      const place = channel && tab.placeOf(channel)
+      const place = channel && tab.here(channel).place
       if (place === 'synced' || place === 'unready')
         throw new ClientError('in_use', `expected a channel that is not synced here, got one that is ${place}`)
-      const locals = store.kept.locals.filter((one) => one.channel === id)
-      for (const local of locals) await tab.databases.destroy(local.name)
+      const locals = store.kept.locals.filter(isLocal).filter((one) => one.channel === id)
+      for (const { name } of locals) await tab.databases.destroy(name)
       await store.update((kept) => ({ ...kept, locals: kept.locals.filter((one) => one.channel !== id) }))
       await tab.look()
     },
     async revokeDevice(user) {
       await revokeDevice(db, user)
-      await wrote(user)
+      await know(user)
     },
     stop: () => tab.stop(),
     destroy: () => tab.destroy(),

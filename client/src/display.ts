@@ -17,6 +17,8 @@ const GATHER_MS = 50
 /** `onShown` is told of each that is not as the one before it. */
 export function createDisplay(take: () => Status, onShown: (status: Status) => void): Display {
   let status: Status
+  /** The same as text, to tell it from the next. */
+  let shown = ''
   let gathering: ReturnType<typeof setTimeout> | undefined
   let ended = false
 
@@ -27,8 +29,9 @@ export function createDisplay(take: () => Status, onShown: (status: Status) => v
   }
 
   function show(next: Status): void {
-    const before = status && JSON.stringify(status)
-    if (JSON.stringify(next) === before) return
+    const text = JSON.stringify(next)
+    if (text === shown) return
+    shown = text
     status = next
     onShown(status)
   }

@@ -2,8 +2,7 @@
  * What one tab does for all: registers, syncs the user's control database, and the channels that are to be here. It
  * decides nothing by itself: `settle` starts and stops what follows from what is kept and from the documents.
  */
-import { asNow, localOf } from './channels/locals.ts'
-import { placeOf } from './channels/wanted.ts'
+import { channelsHere } from './channels/here.ts'
 import type { View } from './control/view.ts'
 import type { Db, Pouch } from './pouch.ts'
 import type { Hashing } from './registration/credentials.ts'
@@ -89,14 +88,13 @@ export function createEngine(options: EngineOptions): Engine {
     open: (wanted, onNews) => openLink(wanted, onNews, { channel: wanted.id }),
   })
 
-  function wantedChannels(targetOf: (database: string) => Target, user: string): Wanted[] {
+  function wantedChannels(targetOf: (database: string) => Target): Wanted[] {
+    const here = channelsHere(store.kept, view)
     return view.channels.flatMap((channel) => {
-      const { _id: id, database } = asNow(store.kept, channel)
-      if (placeOf({ state: channel.state, database }, view.subscription(id), user) !== 'synced') return []
-      const local = localOf(store.kept, channel)
+      const { place, local, database } = here(channel)
       // Not before it is kept that the two belong together.
-      if (database === undefined || local?.database !== database) return []
-      return [{ id, local: local.name, target: targetOf(database) }]
+      if (place !== 'synced' || database === undefined || local?.database !== database) return []
+      return [{ id: channel._id, local: local.name, target: targetOf(database) }]
     })
   }
 
@@ -111,7 +109,7 @@ export function createEngine(options: EngineOptions): Engine {
       return
     }
     control.set([{ id: CONTROL, local: CONTROL, target: targetOf(database) }])
-    channels.set(wantedChannels(targetOf, registration.user))
+    channels.set(wantedChannels(targetOf))
   }
 
   return {

@@ -51,7 +51,7 @@ export interface ChannelStatus {
   readonly members: readonly string[]
   /** The app's own. */
   readonly data?: Readonly<Record<string, unknown>>
-  /** Of its document: `new`, `ready`, `closing`, `closed`, `removed`, `error`. */
+  /** Of its document: `new`, `accepted` (the sidecar has seen it), `ready`, `closing`, `closed`, `removed`, `error`. */
   readonly state: string
   /** In `error`: why, in the server's words. */
   readonly error?: Failure

@@ -9,7 +9,7 @@ import type { Registration } from './registration/registration.ts'
 
 export interface Kept {
   readonly registration?: Registration
-  /** Which local database belongs to which channel. */
+  /** Which local database belongs to which channel, and which lives of channels are over. */
   readonly locals: readonly Binding[]
   /** How many local databases there have been. */
   readonly count: number
@@ -27,7 +27,7 @@ export interface Store {
 const ID = '_local/couchdb-sidecar-client'
 
 /** @param onWritten is told after each write here */
-export function createStore(db: Db, onWritten: () => void): Store {
+export function createStore(db: Db, onWritten: (kept: Kept, before: Kept) => void): Store {
   let kept: Kept = { locals: [], count: 0 }
 
   async function read(): Promise<string | undefined> {
@@ -52,12 +52,13 @@ export function createStore(db: Db, onWritten: () => void): Store {
     async update(next) {
       for (;;) {
         const _rev = await read()
-        const made = next(kept)
-        if (!made) return kept
+        const before = kept
+        const made = next(before)
+        if (!made) return before
         try {
           await db.put({ ...made, _id: ID, ...(_rev !== undefined && { _rev }) })
           kept = made
-          onWritten()
+          onWritten(made, before)
           return made
         } catch (thrown) {
           if (statusOf(thrown) !== 409) throw thrown // another tab was faster

@@ -4,19 +4,20 @@
  */
 import { addressOf } from './address.ts'
 import type { ClientOptions } from './api.ts'
-import { asNow, withLocals } from './channels/locals.ts'
-import { placeOf } from './channels/wanted.ts'
+import { channelsHere, type Here } from './channels/here.ts'
+import { isLocal, withLocals } from './channels/locals.ts'
 import type { ChannelDoc } from './control/documents.ts'
 import { createView, type View } from './control/view.ts'
 import { openDatabases, type Databases } from './databases.ts'
 import { createDisplay } from './display.ts'
 import { createEmitter, type Emitter } from './emitter.ts'
 import { CONTROL, createEngine, NO_SYNCS, type Engine } from './engine.ts'
+import { createLooks } from './looks.ts'
 import type { Db, Pouch } from './pouch.ts'
 import { createInbox } from './registration/inbox.ts'
 import { NOTHING, snapshotOf } from './snapshot.ts'
-import type { Events, Failure, Place, Status } from './status.ts'
-import { createStore, type Kept, type Store } from './store.ts'
+import type { Events, Failure, Status } from './status.ts'
+import { createStore, type Store } from './store.ts'
 import { openTabs, type Message } from './tabs/tabs.ts'
 import { onWake } from './wake.ts'
 
@@ -28,7 +29,7 @@ export interface Tab {
   readonly store: Store
   readonly view: View
   readonly databases: Databases
-  placeOf(channel: ChannelDoc): Place
+  here(channel: ChannelDoc): Here
   /** Gives channels their local databases, then starts and stops what is to be. */
   look(): Promise<void>
   /** There is something to send to the inbox. */
@@ -50,9 +51,9 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   const databases = openDatabases(PouchDB, name)
   const db = databases.open(CONTROL)
   const tabs = openTabs(name, hear)
-  const store = createStore(db, () => {
+  const store = createStore(db, (kept, before) => {
     tabs.tell({ kind: 'kept' })
-    lookSoon()
+    if (kept.registration !== before.registration) looks.now().catch(() => undefined) // the rest is written by looks
   })
   const view = createView(db)
   /** Only while this tab leads. */
@@ -63,8 +64,8 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   let told = NO_SYNCS
   /** Why what is kept could not be read or written. */
   let failure: Failure | undefined
-  let looking = Promise.resolve()
   let stopped: Promise<void> | undefined
+  const looks = createLooks(look, failed)
   const display = createDisplay(
     () => snapshotOf(store.kept, view, { ...(engine?.syncs ?? told), ...(failure && { failure }) }),
     (status) => {
@@ -76,11 +77,14 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   function hear(message: Message): void {
     switch (message.kind) {
       case 'kept':
-        store.load().then(look).catch(failed)
+        looks.soon()
         engine?.register()
         break
       case 'touched':
         engine?.touch(message.id)
+        break
+      case 'seen':
+        engine?.wake({ hard: false })
         break
       case 'syncs':
         told = message.syncs
@@ -98,22 +102,14 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
     }
   }
 
-  function look(): Promise<void> {
-    looking = looking
-      .catch(() => undefined)
-      .then(async () => {
-        if (stopping.signal.aborted) return
-        await store.update((kept) => withLocals(kept, view.channels, (channel) => isHere(kept, channel)))
-        failure = undefined
-        engine?.settle()
-        display.refresh()
-      })
-    return looking
-  }
-
-  /** For those who wait for nothing. Where it fails, whatever changes next looks again. */
-  function lookSoon(): void {
-    look().catch(failed)
+  async function look(): Promise<void> {
+    await store.update((kept) => {
+      const here = channelsHere(kept, view)
+      return withLocals(kept, view.channels, (channel) => ['synced', 'unready'].includes(here(channel).place))
+    })
+    failure = undefined
+    engine?.settle()
+    display.refresh()
   }
 
   function failed(thrown: unknown): void {
@@ -121,45 +117,43 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
     display.refreshSoon()
   }
 
-  const placeIn = (kept: Kept, channel: ChannelDoc): Place =>
-    placeOf(asNow(kept, channel), view.subscription(channel._id), kept.registration?.user)
-
-  const isHere = (kept: Kept, channel: ChannelDoc) => ['synced', 'unready'].includes(placeIn(kept, channel))
-
   function onRefused(refused: Events['refused']): void {
     tabs.tell({ kind: 'refused', refused })
     emitter.emit('refused', refused)
   }
 
+  /** Every page hears itself that the network is back; only one of them is looked at. */
+  function wake(how: { readonly hard: boolean }): void {
+    if (engine) engine.wake(how)
+    else if (!how.hard) tabs.tell({ kind: 'seen' })
+  }
+
   async function runEngine(signal: AbortSignal): Promise<void> {
     engine = createEngine({
-      ...{
-        PouchDB,
-        inbox: createInbox(inboxUrl),
-        store,
-        view,
-        openLocal: (local) => databases.open(local),
-        live,
-        roundMs,
-        onRefused,
-      },
+      PouchDB,
+      inbox: createInbox(inboxUrl),
+      store,
+      view,
+      openLocal: (local) => databases.open(local),
+      live,
+      roundMs,
+      onRefused,
       onChange: () => display.refreshSoon(),
       ...(hashing && { hashing }),
       ...(couchdb !== undefined && { couchdb }),
     })
-    const stopWaking = onWake((how) => engine?.wake(how))
     try {
       await engine.run(signal)
     } finally {
-      stopWaking()
       engine = undefined
     }
   }
 
   async function stopAll(): Promise<void> {
     stopping.abort()
+    stopWaking()
     display.end()
-    await Promise.allSettled([running, looking])
+    await Promise.allSettled([running, looks.end()])
     view.end()
     await databases.close()
   }
@@ -171,23 +165,30 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   /** When the other tabs have stopped, too. */
   async function destroyAll(): Promise<void> {
     await stop()
-    await databases.destroyAll([...store.kept.locals.map((local) => local.name), CONTROL])
+    await databases.destroyAll([...store.kept.locals.filter(isLocal).map(({ name }) => name), CONTROL])
     tabs.tell({ kind: 'destroyed' }) // to those that were opened meanwhile
     display.show(NOTHING)
   }
 
+  const stopWaking = onWake(wake)
+
   await store.load()
-  await view.begin(lookSoon)
-  await look()
+  await view.begin(() => looks.soon())
+  await looks.now().catch(() => display.refresh()) // with what could be read
   tabs.lead((signal) => (running = runEngine(signal)), stopping.signal).catch(failed)
   tabs.tell({ kind: 'hello' })
 
   return {
-    ...{ on: (event, listener) => emitter.on(event, listener), db, store, view, databases, look },
+    on: (event, listener) => emitter.on(event, listener),
+    db,
+    store,
+    view,
+    databases,
+    look: () => looks.now(),
     get status() {
       return display.status
     },
-    placeOf: (channel) => placeIn(store.kept, channel),
+    here: (channel) => channelsHere(store.kept, view)(channel),
     register: () => engine?.register(),
     touch(id) {
       if (engine) engine.touch(id)

@@ -109,6 +109,30 @@ export const keptBy = ({ page }: BrowserDevice): Promise<Kept> =>
     return kept.registration as Kept
   })
 
+export interface Asked {
+  readonly method: string
+  readonly path: string
+  readonly body?: object
+}
+
+/** Asks from the page, with the credentials of its device or with none; resolves with status and text. */
+export const ask = ({ page }: BrowserDevice, asked: Asked, authorization?: string) =>
+  page.evaluate(
+    async ({ method, path, body, authorization }) => {
+      const headers = {
+        ...(body && { 'Content-Type': 'application/json' }),
+        ...(authorization !== undefined && { Authorization: authorization }),
+      }
+      const init = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+      const answer = await fetch(path, { ...init, credentials: 'omit' })
+      return { status: answer.status, text: await answer.text() }
+    },
+    { ...asked, authorization },
+  )
+
+/** What a device logs in to CouchDB with. */
+export const asBasic = ({ user, password }: Kept): string => `Basic ${btoa(`${user}:${password}`)}`
+
 /** After a reload, too. */
 export async function begin(page: Page, options: Partial<ClientOptions<TestDb>> = {}): Promise<void> {
   await page.waitForFunction(() => 'startClient' in globalThis)

@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLink } from '../../client/src/sync/link.ts'
+import { createLinks } from '../../client/src/sync/links.ts'
 import { createSlots } from '../../client/src/sync/slots.ts'
 import { eventually } from '../support/eventually.ts'
-import { silence, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
+import { pass, silence, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
 import { startReplica } from './replica.ts'
 
 async function startLink(isLive: boolean, fault: (request: SeenRequest) => Fault | undefined = () => undefined) {
@@ -45,6 +46,18 @@ test('a feed whose connection died in a sleep is begun anew when somebody looks'
   await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), { within: 8000 })
 })
 
+test('a dead feed is begun anew though the server takes what is written here', async () => {
+  const { there, here, proxy, link } = await startLink(true, (request) => (isFeed(request) ? silence : undefined))
+  await eventually(() => expect(proxy.requests.some(isFeed)).toBe(true))
+  await there.put({ _id: 'written while it slept' })
+  sleep(30_000)
+  await here.put({ _id: 'from here' })
+  await eventually(async () => expect(await there.get('from here')).toBeDefined())
+  proxy.plan(() => undefined)
+  link.wake({ hard: false })
+  await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), { within: 8000 })
+})
+
 test('a round that hangs is begun anew when somebody looks', async () => {
   const { there, here, proxy, link } = await startLink(false)
   proxy.plan(() => silence)
@@ -56,4 +69,99 @@ test('a round that hangs is begun anew when somebody looks', async () => {
   link.wake({ hard: false })
   await eventually(async () => expect(await there.get('from here')).toBeDefined(), { within: 8000 })
   await eventually(() => expect(link.status.state).toBe('resting'))
+})
+
+test('a PouchDB that cannot reach servers is told, and not for ever', async () => {
+  const { there, here, target, PouchDB } = await startReplica()
+  let isAble = false
+  const Lacking = function (name: string, options?: object) {
+    if (!isAble) throw new Error('Invalid Adapter: undefined')
+    return new PouchDB(name, options)
+  } as unknown as typeof PouchDB
+  Lacking.fetch = (url, init) => PouchDB.fetch(url, init)
+  const link = createLink({
+    ...{ PouchDB: Lacking, local: here, target, slots: createSlots(1), roundMs: 60_000 },
+    ...{ onChange() {}, onNews() {}, onRefused() {} },
+  })
+  const stopping = new AbortController()
+  const running = link.run(stopping.signal)
+  await eventually(() => expect(link.status).toMatchObject({ state: 'failing', failure: { code: 'failed' } }))
+  expect(link.status.failure?.reason).toContain('Invalid Adapter')
+  isAble = true
+  await there.put({ _id: 'from there' })
+  await eventually(async () => expect(await here.get('from there')).toBeDefined())
+  stopping.abort()
+  await running
+})
+
+test('one that is stopped before the one before it has ended follows nothing', async () => {
+  const { here, target, proxy, PouchDB } = await startReplica()
+  const changes = vi.spyOn(here, 'changes')
+  const feeds = () => changes.mock.calls.filter(([options]) => options?.since === 'now') // others are of sessions
+  const links = createLinks({
+    live: 1,
+    open: (wanted, onNews) =>
+      createLink({
+        ...{ PouchDB, local: here, target: wanted.target, slots: createSlots(1), roundMs: 60_000 },
+        ...{ onChange() {}, onNews, onRefused() {} },
+      }),
+  })
+  const wanted = [{ id: 'photos', local: 'here', target }]
+  links.set(wanted)
+  await eventually(() => expect(proxy.requests.some(isFeed)).toBe(true))
+  for (const all of [[], wanted, []]) links.set(all)
+  await links.stop()
+  expect(feeds()).toHaveLength(1)
+})
+
+/** Two links of two databases, of which one at a time may have a round. The first has much to read, and waits for `go`. */
+async function startTwo() {
+  const slots = createSlots(1)
+  const start = async () => {
+    const replica = await startReplica()
+    const { here, target, PouchDB } = replica
+    const link = createLink({
+      ...{ PouchDB, local: here, target, slots, roundMs: 60_000, onChange() {}, onNews() {}, onRefused() {} },
+    })
+    const stopping = new AbortController()
+    let running = Promise.resolve()
+    onTestFinished(() => {
+      stopping.abort()
+      return running
+    })
+    return { ...replica, link, run: () => void (running = link.run(stopping.signal)) }
+  }
+  const [large, small] = [await start(), await start()]
+  for (let number = 0; number < 250; number++) await large.there.put({ _id: `note ${number}` })
+  let go = () => {}
+  const gone = new Promise<void>((resolve) => (go = resolve))
+  const isRead = ({ path }: SeenRequest) => path.endsWith('/_bulk_get')
+  large.proxy.plan((request) => (isRead(request) ? (exchange) => gone.then(() => pass(exchange)) : undefined))
+  const isReading = () => expect(large.proxy.requests.some(isRead)).toBe(true)
+  return { large, small, go, isReading }
+}
+
+test('a round that is followed live meanwhile lets others have theirs', async () => {
+  const { large, small, isReading } = await startTwo()
+  large.run()
+  await eventually(isReading)
+  small.run()
+  large.link.follow(true)
+  await eventually(() => expect(small.link.status.state).toBe('resting'))
+})
+
+test('one that is followed no more, and has much to copy, goes on when it is its turn', async () => {
+  const { large, small, go, isReading } = await startTwo()
+  large.link.follow(true)
+  large.run()
+  await eventually(isReading)
+  small.proxy.plan(() => silence)
+  small.run()
+  await eventually(() => expect(small.proxy.requests.length).toBeGreaterThan(0))
+  large.link.follow(false)
+  go()
+  await eventually(() => expect(large.link.status).toMatchObject({ state: 'waiting', read: 100 }))
+  small.proxy.plan(() => undefined)
+  small.link.wake({ hard: true })
+  await eventually(() => expect(large.link.status).toMatchObject({ state: 'resting', read: 250 }))
 })

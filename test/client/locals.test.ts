@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { localOf, withLocals, type Binding } from '../../client/src/channels/locals.ts'
+import { localOf as localAmong, withLocals, type Binding } from '../../client/src/channels/locals.ts'
 import { placeOf } from '../../client/src/channels/wanted.ts'
 
 const channel = (state: string, database?: string) => ({ _id: 'photos', state, ...(database && { database }) })
 const none = { locals: [] as Binding[], count: 0 }
 
 const wanted = () => true
+
+const localOf = ({ locals }: { readonly locals: readonly Binding[] }, one: ReturnType<typeof channel>) =>
+  localAmong(locals, one)
 
 /** What is there after the device has seen the channel in each of these states, and wanted it. */
 const after = (...seen: ReturnType<typeof channel>[]) =>
@@ -19,6 +22,10 @@ describe('the local database of a channel', () => {
     const kept = after(channel('new'), channel('ready', 'a'))
     expect(kept.locals).toEqual([{ name: 'channel-1', channel: 'photos', database: 'a' }])
     expect(localOf(kept, channel('ready', 'a'))?.name).toBe('channel-1')
+  })
+
+  test('is known before it is kept that the two belong together', () => {
+    expect(localOf(after(channel('new')), channel('ready', 'a'))?.name).toBe('channel-1')
   })
 
   test('is the same while its members are changed, also if somebody has left out what the sidecar wrote', () => {
@@ -57,9 +64,29 @@ describe('the local database of a channel', () => {
 
   test('is never made for a channel of which the device sees the end only', () => {
     for (const state of ['closed', 'removed']) {
-      expect(withLocals(none, [channel(state, 'a')], wanted)).toBeUndefined()
-      expect(localOf(none, channel(state, 'a'))).toBeUndefined()
+      expect(localOf(after(channel(state, 'a')), channel(state, 'a'))).toBeUndefined()
     }
+  })
+
+  test.each([
+    ['that was forgotten', { ...after(channel('ready', 'a')), locals: [] }],
+    ['that was never here', none],
+    ['of which another life was here', after(channel('ready', 'other'))],
+    ['that was not seen between its first second and its end', after(channel('new'))],
+  ])('is there at once for one %s, when it was closed and is made again', (_which, before) => {
+    const closed = withLocals(before, [channel('closed', 'a')], wanted)!
+    expect(withLocals(closed, [channel('closed', 'a')], wanted)).toBeUndefined()
+    const made = channel('new', 'a')
+    const again = withLocals(closed, [made], wanted)!
+    const local = localOf(again, made)
+    expect(local).toEqual({ name: `channel-${before.count + 1}`, channel: 'photos' })
+    const ready = withLocals(again, [channel('ready', 'b')], wanted)!
+    expect(localOf(ready, channel('ready', 'b'))).toEqual({ ...local, database: 'b' })
+  })
+
+  test('that waited for a database which came and went unseen stays, as that one', () => {
+    const closed = after(channel('new'), channel('closed', 'a'))
+    expect(localOf(closed, channel('closed', 'a'))).toMatchObject({ name: 'channel-1', database: 'a', over: true })
   })
 
   test('is not made for one that is not to be here; one that is there stays, and gets its remote one', () => {

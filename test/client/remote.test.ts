@@ -14,6 +14,14 @@ async function startRemote(options: RemoteOptions = {}) {
   return { ...replica, remote: openRemote(replica.PouchDB, replica.target, options) }
 }
 
+async function copyOnce({ here, target, PouchDB }: Awaited<ReturnType<typeof startReplica>>): Promise<void> {
+  const ended = await runSession({
+    ...{ local: here, remote: openRemote(PouchDB, target), live: false, signal: new AbortController().signal },
+    ...{ onCopied() {}, onEven() {}, onRefused() {} },
+  })
+  expect(ended).toEqual({ kind: 'done' })
+}
+
 const untilNothingIsOpen = ({ proxy }: Awaited<ReturnType<typeof startRemote>>) =>
   eventually(() => expect(proxy.openConnections).toBe(0), { within: 10_000 })
 
@@ -31,6 +39,16 @@ test.each([
   })
   remote.end()
   await untilNothingIsOpen(started)
+})
+
+test('an app whose databases have another adapter still asks the server', async () => {
+  const { PouchDB, target, there } = await startReplica()
+  await there.put({ _id: 'note' })
+  const defaults = { adapter: 'leveldb' } // as with one that keeps all in memory
+  const Other = (PouchDB as unknown as { defaults(options: object): typeof PouchDB }).defaults(defaults)
+  const remote = openRemote(Other, target)
+  expect(await remote.db.get('note')).toMatchObject({ _id: 'note' })
+  remote.end()
 })
 
 test('an answer that comes slowly, but comes, is waited for', async () => {
@@ -76,12 +94,11 @@ test.each([
 })
 
 test('a page of a proxy in place of the database breaks nothing that PouchDB does not look at', async () => {
-  const { there, here, proxy, target, PouchDB } = await startReplica()
+  const replica = await startReplica()
+  const { there, here, proxy } = replica
   await there.put({ _id: 'note' })
   proxy.plan(({ path }) => (path.replace(/\/$/, '') === `/${there.name}` ? page(502) : undefined))
-  const session = { PouchDB, local: here, target, live: false, signal: new AbortController().signal }
-  const told = { onCopied() {}, onEven() {}, onRefused() {}, onHeard() {} }
-  expect(await runSession({ ...session, ...told })).toEqual({ kind: 'done' })
+  await copyOnce(replica)
   expect(await here.get('note')).toMatchObject({ _id: 'note' })
 })
 
@@ -101,7 +118,8 @@ test('whoever answers with a page says by its status what is wrong', async () =>
 })
 
 test('attachments are copied as they are, whatever they say of themselves', async () => {
-  const { there, here, target, ask, PouchDB } = await startReplica()
+  const replica = await startReplica()
+  const { there, here, ask } = replica
   const bytes = {
     'map.json': Buffer.from([0xff, 0xfe, 0x7b, 0x0d, 0x0a, 0x80]),
     photo: Buffer.from([0, 1, 0xc3, 0x28]),
@@ -115,9 +133,7 @@ test('attachments are copied as they are, whatever they say of themselves', asyn
   await here.put(docWith('from here'))
   const json = { 'content-type': 'application/json' }
   await ask('from%20there', { method: 'PUT', headers: json, body: JSON.stringify(docWith('from there')) })
-  const session = { PouchDB, local: here, target, live: false, signal: new AbortController().signal }
-  const told = { onCopied() {}, onEven() {}, onRefused() {}, onHeard() {} }
-  expect(await runSession({ ...session, ...told })).toEqual({ kind: 'done' })
+  await copyOnce(replica)
   expect(await there.get('from here')).toMatchObject({ _id: 'from here' })
   for (const name of names) {
     expect(Buffer.from(await here.getAttachment('from there', name))).toEqual(bytes[name])

@@ -1,5 +1,6 @@
 /** What goes on where one direction does not: documents that no server takes, and servers that take none. */
 import { expect, test } from 'vitest'
+import { openRemote } from '../../client/src/sync/remote.ts'
 import { runSession, type Ended } from '../../client/src/sync/session.ts'
 import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -16,8 +17,8 @@ function begin({ here, target, PouchDB }: Replica, live = false) {
   const refused: string[] = []
   let ended: Ended | undefined
   const running = runSession({
-    ...{ PouchDB, local: here, target, live, signal: stopping.signal },
-    ...{ onCopied() {}, onEven() {}, onHeard() {}, onRefused: (id, reason) => void refused.push(`${id}: ${reason}`) },
+    ...{ local: here, remote: openRemote(PouchDB, target), live, signal: stopping.signal },
+    ...{ onCopied() {}, onEven() {}, onRefused: (id, reason) => void refused.push(`${id}: ${reason}`) },
   }).then((end) => (ended = end))
   return { refused, running, stop: () => stopping.abort(), ended: () => ended }
 }

@@ -39,6 +39,7 @@ export interface TestDb {
   info(): Promise<{ db_name: string; doc_count: number }>
   allDocs(options?: object): Promise<{ rows: { id: string }[] }>
   getAttachment(id: string, name: string): Promise<Buffer>
+  close(): Promise<unknown>
 }
 
 export interface Stage {
@@ -48,6 +49,8 @@ export interface Stage {
   readonly couch: FaultyProxy
   readonly admin: Awaited<ReturnType<typeof startWorker>>['couch']
   readonly control: Awaited<ReturnType<typeof startWorker>>['control']
+  /** Nobody handles documents from then on. */
+  stopWorker(): Promise<void>
   /** The links of the mails that an address has got. */
   linksTo(address: string): string[]
 }
@@ -63,14 +66,14 @@ export async function startStage(options: WorkerOptions = {}): Promise<Stage> {
   const confirmations = createConfirmations({ database: worker.control, clock, hashing })
   const homeOf = findHome(createAccounts(worker.control), worker.couch.url)
   const inbox = createInbox({ database: worker.control, limit: 100, clock, counts, log, homeOf })
-  const taking = { inbox, perMinute: 10_000, proxies: 0, clock, counts, hashing }
+  const taking = { inbox, perMinute: 10_000, limit: 100, proxies: 0, clock, counts, hashing }
   const app = createHttp({ routes: [inboxRoute(taking), confirmPage({ confirmations, log })], log })
   const sidecar = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
   onTestFinished(() => sidecar.close())
   const couch = await startFaultyProxy()
 
   return {
-    ...{ sidecar, couch, admin: worker.couch, control: worker.control },
+    ...{ sidecar, couch, admin: worker.couch, control: worker.control, stopWorker: worker.stop },
     linksTo: (address) =>
       worker.mails
         .filter(({ to, text }) => to === address && text?.includes('/confirm/'))
@@ -142,12 +145,16 @@ export async function registerDevice(stage: Stage, { client }: Device, owner: st
   await untilStatus(client, ({ control }) => control.state === 'live')
 }
 
-/** Resolves with the first status of which it is true. */
-export const untilStatus = (client: Client, isTrue: (status: Status) => boolean): Promise<Status> =>
+/** Resolves with the first status of which it is true. `patience` as that of `eventually`. */
+export const untilStatus = (
+  client: Client,
+  isTrue: (status: Status) => boolean,
+  patience: { readonly within?: number } = {},
+): Promise<Status> =>
   eventually(() => {
     if (!isTrue(client.status)) throw new Error(`not yet: ${JSON.stringify(client.status)}`)
     return client.status
-  })
+  }, patience)
 
 export const channelOf = ({ status }: Client, id: string) => {
   const channel = status.channels.find((one) => one.id === id || one.name === id)

@@ -50,6 +50,38 @@ test('a disk that is full for a while ends no registration', async () => {
   await untilStatus(client, ({ registration: { state, failure } }) => state === 'confirming' && !failure)
 })
 
+test('a channel that became ready while the disk was full is synced when it is not', async () => {
+  const { stage, disk, folder, ...device } = await startWithDisk()
+  const { client } = device
+  await registerDevice(stage, { ...device, folder }, newAddress('ann'))
+  await stage.couch.down()
+  const id = await client.createChannel({ name: 'photos' })
+  disk.isFull = true
+  await stage.couch.up()
+  await untilStatus(client, ({ registration }) => registration.failure?.code === 'failed')
+  await untilStatus(client, () => channelOf(client, id).place === 'synced')
+  expect(channelOf(client, id).sync.state).toBe('off')
+  disk.isFull = false
+  await untilStatus(client, ({ registration }) => channelOf(client, id).sync.state === 'live' && !registration.failure)
+})
+
+test('an app is opened from a disk that is full, and goes on when it is not', async () => {
+  const { stage, disk, folder, client } = await startWithDisk()
+  const ann = newAddress('ann')
+  await client.register({ owner: ann })
+  await client.stop()
+  // Written, and not looked at any more.
+  const control = new (PouchDB.defaults({ prefix: `${folder}/` }))('app-control')
+  await control.put({ _id: 'photos', type: 'channel', state: 'new', name: 'photos', owner: ann })
+  await control.close()
+
+  disk.isFull = true
+  const again = await startDevice(stage, { folder, PouchDB: withDisk(folder, disk) })
+  expect(channelOf(again.client, 'photos')).toMatchObject({ place: 'unready' })
+  disk.isFull = false
+  await eventually(() => expect(again.client.open('photos')).toBeDefined())
+})
+
 test('what is on a disk that is full can be stopped, and destroyed', async () => {
   const { disk, client, folder } = await startWithDisk()
   await client.register({ owner: newAddress('ann') })

@@ -1,7 +1,13 @@
 /** Somebody who knows where everything is, and has a device of his own: what he can find out of others. */
+import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/accounts/names.ts'
+import { databaseNameOf, recordIdOf } from '../../sidecar/channels/names.ts'
+import { ownerHashOf, ownerRoleOf } from '../../sidecar/devices/names.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import {
+  ask,
+  asBasic,
   keptBy,
   openApp,
   registerApp,
@@ -9,29 +15,8 @@ import {
   statusOf,
   untilStatus,
   write,
-  type BrowserDevice,
+  type Asked,
 } from './browser-stage.ts'
-
-interface Asked {
-  readonly method: string
-  readonly path: string
-  readonly body?: object
-}
-
-/** Asks from the page, with the credentials of its device or with none; resolves with status and text. */
-const ask = ({ page }: BrowserDevice, asked: Asked, authorization?: string) =>
-  page.evaluate(
-    async ({ method, path, body, authorization }) => {
-      const headers = {
-        ...(body && { 'Content-Type': 'application/json' }),
-        ...(authorization !== undefined && { Authorization: authorization }),
-      }
-      const init = { method, headers, ...(body && { body: JSON.stringify(body) }) }
-      const answer = await fetch(path, { ...init, credentials: 'omit' })
-      return { status: answer.status, text: await answer.text() }
-    },
-    { ...asked, authorization },
-  )
 
 const readings = (db: string): Asked[] => [
   ...['', '/_all_docs', '/_changes', '/_security', '/_design_docs', '/_local_docs', '/description', '/note'].map(
@@ -42,6 +27,27 @@ const readings = (db: string): Asked[] => [
   { method: 'POST', path: `/couchdb/${db}/_bulk_get`, body: { docs: [{ id: 'note' }] } },
   { method: 'PUT', path: `/couchdb/${db}/mine`, body: {} },
 ]
+
+const inHex = (text: string) => Buffer.from(text).toString('hex')
+const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
+
+/** Names of databases that one might think of who knows an address and the name of a channel, and how names are made. */
+function guessesOf(address: string, channel: string, controlDb: string): string[] {
+  const [local] = address.split('@')
+  const owners = [address, local!, hashOf(address), ownerHashOf(address), ownerRoleOf(address), accountIdOf(address)]
+  const prefixes = ['userdb-', userDatabaseOf('user-'), userDatabasesOf(controlDb).replace('*', '')]
+  const users = owners.flatMap((owner) => prefixes.map((prefix) => prefix + inHex(owner)))
+  const hashes = [address, channel, ...owners.map((owner) => owner + channel)].map(hashOf)
+  const channels = owners.flatMap((owner) => [
+    databaseNameOf(owner, channel, 1),
+    recordIdOf(owner, channel).replace(':', '-'),
+    `channel-${hashOf(JSON.stringify([owner, channel])).slice(0, 32)}`,
+  ])
+  return [
+    ...['userdb-616e6e', 'channel-secret', 'secret-plans', `channel-${inHex(channel)}`, `userdb-${hashOf(address)}`],
+    ...[...users, ...channels, ...hashes.flatMap((hash) => [`channel-${hash}`, `channel-${hash.slice(0, 32)}`])],
+  ]
+}
 
 test('a stranger reads nothing: no document, no name, and not whether there is one', async () => {
   needs('browser')
@@ -61,11 +67,17 @@ test('a stranger reads nothing: no document, no name, and not whether there is o
   await untilStatus(stranger, ({ devices }) => devices.length === 1)
   expect((await statusOf(stranger)).channels).toEqual([])
   const [own, others] = [await keptBy(stranger), await keptBy(phone)]
-  const evesOwn = `Basic ${btoa(`${own.user}:${own.password}`)}`
+  const evesOwn = asBasic(own)
   expect((await ask(stranger, { method: 'GET', path: `/couchdb/${own.database}` }, evesOwn)).status).toBe(200)
   const [record] = await control.admin.withPrefix('channel:')
   const channel = String(record!.database)
   const databases = [channel, control.name, others.database]
+  const guesses = guessesOf(ann, 'secret plans', control.name)
+  for (const db of databases) expect(guesses).not.toContain(db)
+  for (const known of [ann, ownerHashOf(ann)]) {
+    expect(others.database).not.toContain(known)
+    expect(others.database).not.toContain(inHex(known))
+  }
 
   for (const authorization of [undefined, evesOwn]) {
     for (const db of databases) {
@@ -75,15 +87,13 @@ test('a stranger reads nothing: no document, no name, and not whether there is o
         for (const secret of ['secret plans', 'note', ann, id]) expect(text).not.toContain(secret)
       }
     }
-    // What there is not, where its name could be guessed: by an address, or by the name of a channel.
-    for (const guess of [
-      'userdb-616e6e',
-      `userdb-${Buffer.from(ann).toString('hex')}`,
-      'channel-secret',
-      'secret-plans',
-    ]) {
-      expect((await ask(stranger, { method: 'GET', path: `/couchdb/${guess}` }, authorization)).status).not.toBe(200)
+    const answerTo = async (db: string) => {
+      const { status, text } = await ask(stranger, { method: 'GET', path: `/couchdb/${db}` }, authorization)
+      return { status, text: text.replaceAll(db, 'its name') }
     }
+    const unknown = await answerTo(uniqueName('userdb'))
+    for (const db of databases) expect(await answerTo(db), 'CouchDB tells what there is').not.toEqual(unknown)
+    for (const guess of guesses) expect(await answerTo(guess), guess).toEqual(unknown)
     const all = await ask(stranger, { method: 'GET', path: '/couchdb/_all_dbs' }, authorization)
     expect([401, 403]).toContain(all.status)
     for (const path of ['_users/_all_docs', `_users/org.couchdb.user:${others.user}`, '_dbs_info', '_active_tasks']) {

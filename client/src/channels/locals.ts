@@ -1,21 +1,31 @@
 /**
  * Which local database belongs to which channel. One is synced with one remote database for ever: a channel that was closed
  * and made again has another one on the server, so it gets another one here. While the server has made none yet, the
- * local one is bound to none; it will be to the first.
+ * local one is bound to none; it will be to the first. Of a life that is over it is kept that it is.
  */
 import type { ChannelDoc } from '../control/documents.ts'
 import type { Kept } from '../store.ts'
 
-/** A local database. */
+/** One life of a channel, as this device knows it. */
 export interface Binding {
-  /** Without the app's. */
-  readonly name: string
+  /** Of its local database, without the app's. None: nothing of it is here, and it is kept to know that it is over. */
+  readonly name?: string
   /** `_id` of the channel's document. */
   readonly channel: string
-  /** The remote database that it is synced with. */
+  /** The remote database, with which the local one is synced. */
   readonly database?: string
-  /** The life that it was of is over. */
   readonly over?: true
+}
+
+export type Local = Binding & { readonly name: string }
+
+export const isLocal = (binding: Binding): binding is Local => binding.name !== undefined
+
+/** What is known of one channel, by its id. */
+export function byChannel(locals: readonly Binding[]): (id: string) => readonly Binding[] {
+  const own = new Map<string, Binding[]>()
+  for (const one of locals) own.set(one.channel, [...(own.get(one.channel) ?? []), one])
+  return (id) => own.get(id) ?? []
 }
 
 type Known = Pick<ChannelDoc, '_id' | 'state' | 'database'>
@@ -24,15 +34,16 @@ type Known = Pick<ChannelDoc, '_id' | 'state' | 'database'>
  * The channel without the database of a life that is over: one that is made again names it until it has another. Whoever
  * did not see the end takes it for the one that it was, until there is another.
  */
-export function asNow<Channel extends Known>({ locals }: Pick<Kept, 'locals'>, channel: Channel): Channel {
-  const isOver = locals.some(({ database, over }) => over && database !== undefined && database === channel.database)
+export function asNow<Channel extends Known>(own: readonly Binding[], channel: Channel): Channel {
+  const isOver = own.some(({ database, over }) => over && database !== undefined && database === channel.database)
   if (!isOver || hasEnded(channel.state)) return channel
   const { database: _former, ...rest } = channel
   return rest as Channel
 }
 
 /**
- * With a local database for each channel that is to have one; undefined where all have.
+ * With a local database for each channel that is to have one, and the end of each life that was closed; undefined where
+ * all that is there.
  *
  * @param isWanted whether one is to be made for this channel
  */
@@ -41,30 +52,45 @@ export function withLocals<Channel extends Known>(
   channels: readonly Channel[],
   isWanted: (channel: Channel) => boolean,
 ): Kept | undefined {
-  const next = channels.reduce((before, channel) => withLocalOf(before, channel, isWanted(channel)), kept)
+  const own = byChannel(kept.locals)
+  const next = channels.reduce((now, channel) => withLocalOf(now, own(channel._id), channel, isWanted(channel)), kept)
   return next === kept ? undefined : next
 }
 
-/** The local database of a channel as it is now. None: nothing of it was ever here. */
-export function localOf(kept: Pick<Kept, 'locals'>, channel: Known): Binding | undefined {
-  const { _id, state, database } = asNow(kept, channel)
-  const own = kept.locals.filter(({ channel }) => channel === _id)
-  const bound = database === undefined ? undefined : own.find((one) => one.database === database)
-  return bound ?? (database === undefined || hasEnded(state) ? own.at(-1) : undefined)
+/** The local database of a channel as it is now. None: nothing of it is here. */
+export function localOf(own: readonly Binding[], channel: Known): Local | undefined {
+  const { state, database } = asNow(own, channel)
+  const locals = own.filter(isLocal)
+  const bound = database === undefined ? undefined : locals.find((one) => one.database === database)
+  return bound ?? waitingOf(locals) ?? (database === undefined || hasEnded(state) ? locals.at(-1) : undefined)
 }
 
 const hasEnded = (state: string): boolean => state === 'closed' || state === 'removed'
 
-function withLocalOf(kept: Kept, channel: Known, isWanted: boolean): Kept {
-  const { _id, state, database } = asNow(kept, channel)
-  const own = kept.locals.filter(({ channel }) => channel === _id)
-  if (state === 'closed') return changed(kept, own.at(-1), { over: true })
+function withLocalOf(kept: Kept, own: readonly Binding[], channel: Known, isWanted: boolean): Kept {
+  const { _id, state, database } = asNow(own, channel)
+  if (state === 'closed') return withEnd(kept, own, channel)
   if (state === 'removed') return kept
   if (database === undefined) return own.at(-1)?.over || own.length === 0 ? added(kept, { channel: _id }) : kept
   if (own.some((one) => one.database === database)) return kept
-  const last = own.at(-1)
-  if (last && last.database === undefined && !last.over) return changed(kept, last, { database })
+  const waiting = waitingOf(own)
+  if (waiting) return changed(kept, waiting, { database })
   return isWanted ? added(kept, { channel: _id, database }) : kept
+}
+
+/** For its first remote database. */
+function waitingOf<One extends Binding>(own: readonly One[]): One | undefined {
+  const last = own.at(-1)
+  return last && last.database === undefined && !last.over ? last : undefined
+}
+
+/** Noted also where nothing of it is here: whoever makes the channel again names the database of this life. */
+function withEnd(kept: Kept, own: readonly Binding[], { _id, database }: Known): Kept {
+  const bound = own.find((one) => one.database === database)
+  const isUnknown = database !== undefined && !bound
+  const ended = waitingOf(own) ?? (database === undefined ? own.at(-1) : bound)
+  if (ended) return changed(kept, ended, { ...(isUnknown && { database }), over: true })
+  return isUnknown ? { ...kept, locals: [...kept.locals, { channel: _id, database, over: true }] } : kept
 }
 
 function added(kept: Kept, binding: Omit<Binding, 'name'>): Kept {
@@ -72,8 +98,8 @@ function added(kept: Kept, binding: Omit<Binding, 'name'>): Kept {
   return { ...kept, count, locals: [...kept.locals, { ...binding, name: `channel-${count}` }] }
 }
 
-function changed(kept: Kept, binding: Binding | undefined, fields: Partial<Binding>): Kept {
-  const isThere = !binding || Object.entries(fields).every(([key, value]) => binding[key as keyof Binding] === value)
+function changed(kept: Kept, binding: Binding, fields: Partial<Binding>): Kept {
+  const isThere = Object.entries(fields).every(([key, value]) => binding[key as keyof Binding] === value)
   if (isThere) return kept
   return { ...kept, locals: kept.locals.map((one) => (one === binding ? { ...one, ...fields } : one)) }
 }

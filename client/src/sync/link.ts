@@ -5,7 +5,7 @@
 import type { Db, Pouch } from '../pouch.ts'
 import { WAITING, type Failure, type SyncStatus } from '../status.ts'
 import { backoffMs, createBell } from '../time.ts'
-import { FEED_MS, type Target } from './remote.ts'
+import { openRemote, type Remote, type Target } from './remote.ts'
 import { runSession, type Copied, type Ended } from './session.ts'
 import type { Slots } from './slots.ts'
 
@@ -45,8 +45,10 @@ export function createLink(options: LinkOptions): Link {
   let failures = 0
   let session = new AbortController()
   let isQueued = false
-  /** When the session that runs has heard of the server, by the clock of the wall: others stand still while a phone sleeps. */
-  let heardAt: number | undefined
+  /** Gives back the slot of a round. */
+  let release: (() => void) | undefined
+  /** Of the session that runs. */
+  let remote: Remote | undefined
   /** What was written here and was neither pulled nor pushed; and what was pulled, but is not told of as written yet. */
   const unsent = new Set<string>()
   const pulled = new Set<string>()
@@ -67,6 +69,15 @@ export function createLink(options: LinkOptions): Link {
       ...(direction === 'push' && { written: status.written + docs }),
     })
     if (!live && direction === 'pull' && docs > 0) onNews()
+    // It was followed live, and is no more: the rest is copied when it is its turn.
+    if (live || release || pending === 0) return
+    set({ state: 'waiting' })
+    session.abort()
+  }
+
+  function endTurn(): void {
+    release?.()
+    release = undefined
   }
 
   function even(state: 'live' | 'resting'): void {
@@ -87,13 +98,17 @@ export function createLink(options: LinkOptions): Link {
     signal.addEventListener('abort', abort)
     const isLive = live
     isQueued = !isLive
-    const release = isLive ? () => undefined : await slots.take(session.signal)
+    if (!isLive) release = await slots.take(session.signal)
     isQueued = false
-    heardAt = Date.now()
     try {
+      remote = openRemote(options.PouchDB, options.target)
       return await runSession({
-        ...{ PouchDB: options.PouchDB, local, target: options.target, live: isLive, signal: session.signal },
-        ...{ onCopied: copied, onRefused, onHeard: () => void (heardAt = Date.now()) },
+        local,
+        remote,
+        live: isLive,
+        signal: session.signal,
+        onCopied: copied,
+        onRefused,
         onEven() {
           if (!isLive) return
           even(live ? 'live' : 'resting')
@@ -101,10 +116,10 @@ export function createLink(options: LinkOptions): Link {
         },
       })
     } catch (thrown) {
-      return { kind: 'failed', failure: { code: 'failed', reason: String(thrown) } } // by the local database
+      return { kind: 'failed', failure: { code: 'failed', reason: String(thrown) } } // by the local database, or by a PouchDB that lacks something
     } finally {
-      heardAt = undefined
-      release()
+      remote = undefined
+      endTurn()
       signal.removeEventListener('abort', abort)
     }
   }
@@ -152,6 +167,7 @@ export function createLink(options: LinkOptions): Link {
       return status
     },
     async run(signal) {
+      if (signal.aborted) return // before its turn came: nothing ends what is begun now
       listen(signal)
       while (!signal.aborted) await bell.wait(restAfter(await once(signal)), signal)
       set({ state: 'off' })
@@ -159,14 +175,15 @@ export function createLink(options: LinkOptions): Link {
     follow(wanted) {
       if (wanted === live) return
       live = wanted
-      // What is being copied is copied to its end.
+      // The batch that is being copied is copied to its end.
       if (isQueued || (!live && status.state === 'live')) session.abort()
-      if (live) bell.ring()
-      else if (status.state === 'live') set({ state: 'resting' })
+      if (live) {
+        endTurn()
+        bell.ring()
+      } else if (status.state === 'live') set({ state: 'resting' })
     },
     wake({ hard }) {
-      const isDeaf = heardAt !== undefined && Date.now() - heardAt > FEED_MS
-      if (hard || isDeaf) session.abort()
+      if (hard || remote?.hangs()) session.abort()
       else if (failures === 0) return
       failures = 0
       bell.ring()

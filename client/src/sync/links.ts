@@ -64,14 +64,15 @@ export function createLinks({ live, open }: LinksOptions): Links {
 
   const timeOf = (id: string) => touched.get(id) ?? 0
 
-  /** Of two that were touched at the same time the one that was there first. */
+  /** The last touched first; of two at the same time the one that was there first. */
+  const ranked = () => [...running.keys()].sort((one, other) => timeOf(other) - timeOf(one))
+
   function choose(): void {
-    const ids = [...running.keys()].sort((one, other) => timeOf(other) - timeOf(one))
-    for (const [index, id] of ids.entries()) running.get(id)!.link.follow(index < live)
+    for (const [index, id] of ranked().entries()) running.get(id)!.link.follow(index < live)
   }
 
   function hasNews(id: string): void {
-    const ids = [...running.keys()].sort((one, other) => timeOf(other) - timeOf(one))
+    const ids = ranked()
     const last = ids[live - 1]
     const isFull = last !== undefined && ids.indexOf(id) >= live
     if (isFull && performance.now() - timeOf(last) < QUIET_MS) return
@@ -81,8 +82,9 @@ export function createLinks({ live, open }: LinksOptions): Links {
 
   return {
     set(all) {
+      const wantedById = new Map(all.map((one) => [one.id, one]))
       for (const [id, { wanted }] of running) {
-        const next = all.find((one) => one.id === id)
+        const next = wantedById.get(id)
         if (!next || !isSame(next, wanted)) stop(id)
       }
       for (const wanted of all) if (!running.has(wanted.id)) start(wanted)

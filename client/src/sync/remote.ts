@@ -1,7 +1,7 @@
 import { statusOf, type Db, type Pouch } from '../pouch.ts'
 import type { Failure } from '../status.ts'
 import { sendInParts } from './parts.ts'
-import { ask } from './request.ts'
+import { ask, type Asking } from './request.ts'
 
 /** Where, and as whom. */
 export interface Target {
@@ -15,6 +15,8 @@ export interface Remote {
   readonly db: Db
   /** Why it broke, by what PouchDB threw and by what was seen on the way. */
   failureOf(thrown: unknown): Failure
+  /** Something was asked so long ago, by the clock of the wall, that its connection may be dead. */
+  hangs(): boolean
   /** Breaks off what is under way, answers that are being read as well. */
   end(): void
   /** After `end`, when PouchDB has noticed. */
@@ -22,8 +24,6 @@ export interface Remote {
 }
 
 export interface RemoteOptions {
-  /** A byte has come. */
-  readonly onHeard?: () => void
   /** Who has heard nothing for so long, milliseconds, hears nothing any more. */
   readonly silenceMs?: number
 }
@@ -40,22 +40,22 @@ const CODES: Readonly<Record<number, string>> = { 401: 'denied', 403: 'denied', 
 export function openRemote(
   PouchDB: Pouch,
   { url, user, password }: Target,
-  { onHeard = () => undefined, silenceMs = SILENCE_MS }: RemoteOptions = {},
+  { silenceMs = SILENCE_MS }: RemoteOptions = {},
 ): Remote {
-  const open = new Set<() => void>()
+  const open = new Set<Asking>()
   let isOver = false
   let seen: Failure | undefined
 
-  function onBegin(abort: () => void): () => void {
-    open.add(abort)
-    return () => open.delete(abort)
+  function onBegin(asking: Asking): () => void {
+    open.add(asking)
+    return () => open.delete(asking)
   }
 
   async function request(address: string, init: RequestInit): Promise<Response> {
     if (isOver) throw new Error('the session is over')
     const { body } = init
     const isFeed = address.includes('feed=longpoll')
-    const limits = { silenceMs: isFeed ? FEED_SILENCE_MS : silenceMs, onHeard, onBegin }
+    const limits = { silenceMs: isFeed ? FEED_SILENCE_MS : silenceMs, onBegin }
     const asked = (asking: RequestInit) => ask((at, how) => PouchDB.fetch(at, how), address, asking, limits)
     const send = (body: string) => asked({ ...init, body })
     try {
@@ -81,7 +81,7 @@ export function openRemote(
     return isSamePath(address, url) ? aboutDatabase(address, init) : request(address, init)
   }
 
-  const db = new PouchDB(url, { skip_setup: true, auth: { username: user, password }, fetch })
+  const db = new PouchDB(url, { adapter: 'http', skip_setup: true, auth: { username: user, password }, fetch })
   return {
     db,
     failureOf(thrown) {
@@ -91,9 +91,10 @@ export function openRemote(
       const reason = thrown instanceof Error ? thrown.message : JSON.stringify(thrown)
       return { code: code ?? 'failed', reason: `${status ?? ''} ${reason}`.trim() }
     },
+    hangs: () => [...open].some((asking) => asking.silentMs() > FEED_MS),
     end() {
       isOver = true
-      for (const abort of open) abort()
+      for (const asking of open) asking.abort()
     },
     close: () => db.close(),
   }

@@ -2,9 +2,15 @@
 export interface Limits {
   /** Milliseconds without a byte. */
   readonly silenceMs: number
-  readonly onHeard: () => void
-  /** Is given what breaks it off, and returns what forgets that. */
-  readonly onBegin: (abort: () => void) => () => void
+  /** Is given what is begun, and returns what forgets that. */
+  readonly onBegin: (asking: Asking) => () => void
+}
+
+/** A request that is under way. */
+export interface Asking {
+  abort(): void
+  /** Milliseconds without a byte, by the clock of the wall: timers stand still while a phone sleeps. */
+  silentMs(): number
 }
 
 /** So slowly a body may be sent, bytes in a millisecond: nothing is heard meanwhile. */
@@ -14,14 +20,15 @@ export async function ask(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
   url: string,
   init: RequestInit,
-  { silenceMs, onHeard, onBegin }: Limits,
+  { silenceMs, onBegin }: Limits,
 ): Promise<Response> {
   const asking = new AbortController()
   const abort = () => asking.abort()
-  const forget = onBegin(abort)
+  const sendingMs = typeof init.body === 'string' ? init.body.length / SLOWEST : 0
+  let heardAt = Date.now() + sendingMs
+  const forget = onBegin({ abort, silentMs: () => Date.now() - heardAt })
   init.signal?.addEventListener('abort', abort)
   if (init.signal?.aborted) abort()
-  const sendingMs = typeof init.body === 'string' ? init.body.length / SLOWEST : 0
   let isSilent = false
   const limit = (ms: number) =>
     setTimeout(() => {
@@ -32,7 +39,7 @@ export async function ask(
   const heard = () => {
     clearTimeout(silence)
     silence = limit(silenceMs)
-    onHeard()
+    heardAt = Date.now()
   }
   try {
     // No cookies: they are of another user, or of none; and no browser asks for a password.

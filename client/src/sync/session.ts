@@ -3,25 +3,23 @@
  * the signal aborts. What PouchDB would try again by itself, it does not here: whoever began it decides. When one of them
  * fails, the other still copies what there is: a server that takes nothing keeps nobody from reading.
  */
-import type { Db, Pouch } from '../pouch.ts'
+import type { Db } from '../pouch.ts'
 import type { Failure } from '../status.ts'
-import { FEED_MS, openRemote, type Target } from './remote.ts'
+import { FEED_MS, type Remote } from './remote.ts'
 
 export type Ended =
   { readonly kind: 'done' } | { readonly kind: 'failed'; readonly failure: Failure } | { readonly kind: 'aborted' }
 
 export interface SessionOptions {
-  readonly PouchDB: Pouch
   readonly local: Db
-  readonly target: Target
+  /** Is closed with it. */
+  readonly remote: Remote
   readonly live: boolean
   readonly signal: AbortSignal
   readonly onCopied: (copied: Copied) => void
   /** Nothing is left to be copied now. Said again each time. */
   readonly onEven: () => void
   readonly onRefused: (id: string, reason: string) => void
-  /** The server gives a sign of life. */
-  readonly onHeard: () => void
 }
 
 export interface Copied {
@@ -37,9 +35,8 @@ export interface Copied {
 const BATCH = 100
 
 export async function runSession(options: SessionOptions): Promise<Ended> {
-  const { PouchDB, local, target, live, signal, onHeard } = options
-  if (signal.aborted) return { kind: 'aborted' }
-  const remote = openRemote(PouchDB, target, { onHeard })
+  const { local, remote, live, signal } = options
+  if (signal.aborted) return remote.close().then(() => ({ kind: 'aborted' }))
   const how = { live, retry: false, heartbeat: false as const, timeout: FEED_MS, batch_size: BATCH }
   const directions = { push: local.replicate.to(remote.db, how), pull: local.replicate.from(remote.db, how) }
   const both = [directions.push, directions.pull]

@@ -10,6 +10,8 @@ export type Message =
   | { readonly kind: 'kept' }
   /** Somebody uses this channel. */
   | { readonly kind: 'touched'; readonly id: string }
+  /** To the leader: somebody looks at a page. */
+  | { readonly kind: 'seen' }
   /** From the leader. */
   | { readonly kind: 'syncs'; readonly syncs: Syncs }
   | { readonly kind: 'refused'; readonly refused: Events['refused'] }
