@@ -16,7 +16,7 @@ export const controlMachines = defineMachines({
       timeout: { afterMs: DAY_MS, next: 'expired' },
     },
     confirmed: { mode: 'safe', next: { active: 'sidecar', error: 'sidecar', revoked: 'owner' } },
-    active: { mode: 'safe', next: { revoked: 'owner' } },
+    active: { mode: 'safe', next: { revoked: 'owner', error: 'sidecar' } },
     revoked: { mode: 'safe' },
     expired: { next: { new: 'client', revoked: 'owner' } },
     error: { next: { new: 'client', confirmed: 'sidecar', revoked: 'owner' } },
@@ -39,6 +39,11 @@ export const controlMachines = defineMachines({
     closing: { mode: 'safe', next: { closed: 'sidecar', error: 'sidecar' } },
     closed: { mode: 'safe', next: { new: 'sidecar' } },
     error: { next: { new: 'sidecar', changed: 'sidecar', closing: 'sidecar' } },
+  },
+  channel_end: {
+    waiting: { create: 'sidecar', next: { due: 'sidecar' }, timeout: { afterMs: QUARTER_MS, next: 'due' } },
+    due: { mode: 'safe', next: { done: 'sidecar' } },
+    done: {},
   },
   invitation: {
     new: {

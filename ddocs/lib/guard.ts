@@ -10,7 +10,8 @@
  * sidecar, which sees no branch but the winner: a machine in which clients alone can go round lets them overtake.
  *
  * That is for strangers. Where only a user's own devices write, `mayHaveSteps` takes what a device may have come to by
- * several steps while it was offline: replication brings the last of them.
+ * several steps while it was offline: replication brings the last of them. And it takes what a device may write upon
+ * anything where nobody knows any more what it was: a compaction takes away what a branch began with.
  */
 import type { Machine, Machines, Writer } from '../machine.ts'
 import { has, isObject, quote, type Doc, type UserCtx } from './document.ts'
@@ -28,9 +29,17 @@ export interface Write {
 /** The document that the write changes: none if it is new, or written over a deleted one. */
 export const beforeOf = ({ oldDoc }: Pick<Write, 'oldDoc'>): Doc | null => (oldDoc && !oldDoc._deleted ? oldDoc : null)
 
-/** Who asks anew may leave out whose the document is: only the sidecar writes that. */
-export const asAskedAgain = (doc: Doc, before: Doc | null): Doc =>
-  before && doc.state === 'new' && doc.owner_role === undefined ? { ...doc, owner_role: before.owner_role } : doc
+/** A change of what nobody knows: it was compacted away, or was never here. */
+export const isUponUnknown = ({ newDoc, oldDoc }: Pick<Write, 'newDoc' | 'oldDoc'>): boolean =>
+  !oldDoc && generationOf(newDoc) > 1
+
+/** `_revisions.start` counts the old revision on a plain write, the new one on a replicated one. */
+const generationOf = ({ _revisions: revisions }: Doc): number =>
+  isObject(revisions) && typeof revisions.start === 'number' ? revisions.start : 0
+
+/** For those who may leave out whose the document is: only the sidecar writes that. */
+export const withItsOwner = (doc: Doc, before: Doc | null): Doc =>
+  before && doc.owner_role === undefined ? { ...doc, owner_role: before.owner_role } : doc
 
 /** Why a client may not write this, as a sentence; undefined if the table allows it. Not asked for admins. */
 export function refusalOf(write: Write): string | undefined {
@@ -43,11 +52,11 @@ export function refusalOf(write: Write): string | undefined {
   if (!machine) return newDoc._deleted ? undefined : docstateRefusal(newDoc, before)
 
   const type = String(guarded)
-  if (newDoc._deleted) return `a ${type} document may be deleted by an admin only`
-  if (newDoc.type !== type) return `a ${type} document keeps its type; got type ${quote(newDoc.type)}`
+  if (newDoc._deleted) return `${a(type)} document may be deleted by an admin only`
+  if (newDoc.type !== type) return `${a(type)} document keeps its type; got type ${quote(newDoc.type)}`
   const { state } = newDoc
   if (typeof state !== 'string' || !has(machine, state)) {
-    return `a ${type} document has one of the states ${Object.keys(machine).join(', ')}; got ${quote(state)}`
+    return `${a(type)} document has one of the states ${Object.keys(machine).join(', ')}; got ${quote(state)}`
   }
   if (newDoc.docstate !== undefined && !isRemnant(newDoc, before)) {
     return 'the field docstate is written by the sidecar only; leave it out'
@@ -59,6 +68,9 @@ export function refusalOf(write: Write): string | undefined {
 /** What the sidecar wrote of the state that the document leaves: whoever reads and writes it back may let it stay. */
 const isRemnant = ({ state, docstate }: Doc, before: Doc | null): boolean =>
   !!before && isObject(docstate) && docstate.state !== state && same(docstate, before.docstate)
+
+/** The type, as a sentence has it. */
+const a = (type: unknown): string => `${/^[aeio]/i.test(String(type)) ? 'an' : 'a'} ${String(type)}`
 
 /** Undefined for a type that was not declared. */
 const machineOf = (machines: Machines, type: unknown): Machine | undefined =>
@@ -77,11 +89,19 @@ function docstateRefusal(newDoc: Doc, before: Doc | null): string | undefined {
   return 'the field docstate is written by the sidecar only; leave it out'
 }
 
-function creationRefusal(machine: Machine, { newDoc, mayHaveSteps }: Write): string | undefined {
-  const begins = Object.keys(machine).filter((state) => machine[state]?.create === 'client')
-  const creatable = mayHaveSteps ? withSteps(begins, (state) => writableFrom(machine, state, false)) : begins
-  if (creatable.indexOf(String(newDoc.state)) >= 0) return undefined
-  return `a new ${String(newDoc.type)} document begins in state ${creatable.join(' or ') || '(none: only the sidecar makes them)'}; got ${quote(newDoc.state)}`
+function creationRefusal(machine: Machine, write: Write): string | undefined {
+  const { newDoc, mayHaveSteps } = write
+  const [states, type] = [Object.keys(machine), String(newDoc.type)]
+  const nextOf = (state: string) => writableFrom(machine, state, false)
+  const begins = states.filter((state) => machine[state]?.create === 'client')
+  const isUnknown = mayHaveSteps && isUponUnknown(write)
+  const first = isUnknown ? begins.concat(...states.map(nextOf)) : begins
+  const writable = mayHaveSteps ? withSteps(first, nextOf) : begins
+  if (writable.indexOf(String(newDoc.state)) >= 0) return undefined
+  const what = isUnknown
+    ? `${a(type)} document that is not known as it was may be written`
+    : `a new ${type} document begins`
+  return `${what} in state ${writable.join(' or ') || '(none: only the sidecar makes them)'}; got ${quote(newDoc.state)}`
 }
 
 function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx, mayHaveSteps }: Write): string | undefined {
@@ -94,7 +114,7 @@ function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx, mayHave
   const allowed = Object.keys(next)
     .filter((state) => next[state] !== 'sidecar')
     .map((state) => (next[state] === 'owner' ? `${state} (by its owner)` : state))
-  return `a ${String(newDoc.type)} document in state ${from} may be written in state ${allowed.join(' or ') || '(none)'}; got ${quote(to)}`
+  return `${a(newDoc.type)} document in state ${from} may be written in state ${allowed.join(' or ') || '(none)'}; got ${quote(to)}`
 }
 
 const nextIn = (machine: Machine, state: string): Readonly<Record<string, Writer>> =>
@@ -110,7 +130,7 @@ function writableFrom(machine: Machine, state: string, byOwner: boolean): string
 function withSteps(states: readonly string[], nextOf: (state: string) => readonly string[]): string[] {
   const reached: string[] = []
   const waiting = [...states]
-  for (let state = waiting.pop(); state !== undefined; state = waiting.pop()) {
+  for (let state = waiting.shift(); state !== undefined; state = waiting.shift()) {
     if (reached.indexOf(state) >= 0) continue
     reached.push(state)
     waiting.push(...nextOf(state))
@@ -135,11 +155,9 @@ function isOwner({ name, roles }: UserCtx, { user, owner_role: role }: Doc): boo
   return (typeof user === 'string' && user === name) || (typeof role === 'string' && roles.indexOf(role) >= 0)
 }
 
-/** `_revisions.start` counts the old revision on a plain write, the new one on a replicated one. */
 function revisionRefusal({ newDoc, oldDoc }: Write): string | undefined {
-  const revisions = newDoc._revisions
-  const arrived = isObject(revisions) && typeof revisions.start === 'number' ? revisions.start : 0
+  const arrived = generationOf(newDoc)
   const known = oldDoc ? parseInt(String(oldDoc._rev), 10) : 0
   if (arrived <= known + 1) return undefined
-  return `each change of a ${String(newDoc.type)} document must arrive by itself; got revision ${arrived} after ${known}`
+  return `each change of ${a(newDoc.type)} document must arrive by itself; got revision ${arrived} after ${known}`
 }

@@ -1,6 +1,7 @@
 import type { CallOptions, Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
+import { readInParts } from '../couch/read-in-parts.ts'
 import { normaliseAddress, ownerRoleOf } from '../devices/names.ts'
 import type { Account, Ownership, StoredAccount } from './documents.ts'
 import { accountIdOf, ownershipIdOf } from './names.ts'
@@ -54,8 +55,7 @@ export function createAccounts(control: Database): Accounts {
     find: (address, options) => find(accountIdOf(address), options),
 
     async among(addresses, options) {
-      if (addresses.length === 0) return []
-      const docs = await control.getMany(addresses.map(accountIdOf), options)
+      const docs = await readInParts(control, addresses.map(accountIdOf), options)
       return docs.flatMap((doc) => asAccount(doc) ?? [])
     },
 

@@ -1,4 +1,6 @@
 import type { StoredDoc } from '../couch/documents.ts'
+import { quote } from '../../ddocs/lib/document.ts'
+import { Reject } from '../core/errors.ts'
 import type { Device } from '../devices/documents.ts'
 import type { Resolver } from '../docstate/conflicts/merge.ts'
 import type { Context } from '../docstate/types.ts'
@@ -10,6 +12,9 @@ import { newUserId } from './names.ts'
 export const joinAccount =
   ({ accounts }: { readonly accounts: Accounts }) =>
   async (device: Device & StoredDoc, ctx: Context): Promise<void> => {
+    const owner: unknown = device.owner // an admin may have written it
+    if (typeof owner !== 'string')
+      throw new Reject('bad_device', `owner: expected an email address, got ${quote(owner)}`)
     await accounts.tell(device.owner, { device: device._id }, { signal: ctx.signal })
   }
 

@@ -1,5 +1,7 @@
 import { ConfigError } from '../core/errors.ts'
-import { compileDdocs } from '../deploy/compile.ts'
+import type { Doc } from '../couch/documents.ts'
+import { compileDdocs, ddocsFolder } from '../deploy/compile.ts'
+import { nameFaults } from '../deploy/compiler.ts'
 import { DeployError } from '../deploy/errors.ts'
 
 /**
@@ -8,14 +10,17 @@ import { DeployError } from '../deploy/errors.ts'
  * @throws ConfigError with every fault
  */
 export async function checkTemplates(folders: readonly string[]): Promise<void> {
+  if (folders.length === 0) return
+  const compiled: { folder: string; ddocs: Doc[] }[] = []
   const faults: string[] = []
-  for (const folder of folders) {
+  for (const folder of [ddocsFolder('channel'), ...folders]) {
     try {
-      await compileDdocs({ folder })
+      compiled.push({ folder, ddocs: await compileDdocs({ folder }) })
     } catch (thrown) {
       if (!(thrown instanceof DeployError)) throw thrown
-      faults.push(...thrown.faults.map((fault) => `SIDECAR_CHANNEL_DDOCS: ${fault}`))
+      faults.push(...thrown.faults)
     }
   }
-  if (faults.length > 0) throw new ConfigError(faults)
+  faults.push(...nameFaults(compiled))
+  if (faults.length > 0) throw new ConfigError(faults.map((fault) => `SIDECAR_CHANNEL_DDOCS: ${fault}`))
 }

@@ -51,6 +51,13 @@ export interface Ended {
   readonly close: Close
 }
 
+/** That the database of a channel that has ended is looked at once more. In the control database. */
+export interface ChannelEnd extends Doc {
+  readonly type: 'channel_end'
+  readonly database: string
+  readonly close: Close
+}
+
 export type StoredRecord = ChannelRecord & StoredDoc
 
 /** That a channel is to be on a user's devices. */
@@ -78,6 +85,16 @@ export interface Invitation extends Doc {
 }
 
 export const isRecord = (doc: StoredDoc | undefined): doc is StoredRecord => doc?.type === 'channel_record'
+
+/** The code of an error that is no failure: a wish came to nothing, and the channel goes on as it was. */
+export const CHANGED_TWICE = 'changed_twice'
+
+interface Told {
+  readonly error: { readonly code: string; readonly reason: string }
+}
+
+export const isChangedTwice = (doc: Doc): doc is Doc & Told =>
+  doc.state === 'error' && (doc as Partial<Told>).error?.code === CHANGED_TWICE
 
 /** Its members have access, or are about to. */
 export const isOpen = ({ state }: ChannelRecord): boolean => state === 'changed' || state === 'ready'

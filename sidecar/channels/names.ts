@@ -19,5 +19,8 @@ export const databaseNameOf = (userId: string, name: string, life: number): stri
 /** One subscription for a channel, whichever device makes it. */
 export const subscriptionIdOf = (channelId: string): string => `subscription:${channelId}`
 
+/** One for each life of a channel. */
+export const endIdOf = (database: string): string => `ended:${database}`
+
 /** One mail for a member in each life of a channel. */
 export const invitationIdOf = (database: string, member: string): string => `invitation:${digest(database, member)}`

@@ -12,6 +12,7 @@ import type { Templates } from '../mail/templates.ts'
 import { reconcile } from './reconcile/account-changed.ts'
 import { closeChannel, tellClosed } from './records/close.ts'
 import { mailInvitation } from './records/invitation-new.ts'
+import { endAgain } from './records/look-again.ts'
 import { makeChannel } from './records/make.ts'
 import { tellMembers } from './records/members.ts'
 import { mergeRecord } from './records/merge.ts'
@@ -20,7 +21,8 @@ import { createRecords } from './records/records.ts'
 import { takeClosing } from './wishes/channel-closing.ts'
 import { takeWish } from './wishes/channel-new.ts'
 import { revokeDevice } from './wishes/device-revoked.ts'
-import { mergeChannel, mergeSubscription } from './wishes/merge.ts'
+import { mergeSubscription } from './wishes/merge-subscription.ts'
+import { mergeChannel } from './wishes/merge.ts'
 import { activate } from './wishes/subscription-new.ts'
 
 export interface ChannelsOptions {
@@ -60,7 +62,7 @@ export function createChannels(options: ChannelsOptions): Channels {
   const records = createRecords(database)
   const newcomers = createNewcomers({ accounts, records, control: database, clock })
   const compiler = createCompiler()
-  const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs] }
+  const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs].map((folder) => ({ folder })) }
   const userTemplates = [{ folder: ddocsFolder('user'), machines }]
 
   return {
@@ -75,6 +77,7 @@ export function createChannels(options: ChannelsOptions): Channels {
       control.safe('channel_record', 'changed', tellMembers({ couch, accounts, newcomers }), UNTIL_DONE)
       control.safe('channel_record', 'closing', closeChannel({ couch, accounts }), UNTIL_DONE)
       control.safe('channel_record', 'closed', tellClosed({ accounts }), UNTIL_DONE)
+      control.safe('channel_end', 'due', endAgain({ couch }), UNTIL_DONE)
       const inviting = { accounts, templates, clock, invitesPerOwner }
       control.unsafe('invitation', 'new', mailInvitation(inviting), MAIL_TRIES)
       control.resolve('account', mergeAccount)
@@ -85,7 +88,7 @@ export function createChannels(options: ChannelsOptions): Channels {
       control.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
       control.safe('subscription', 'new', activate)
       control.safe('device', 'revoked', revokeDevice({ control: database, accounts }), UNTIL_DONE)
-      control.resolve('channel', mergeChannel)
+      control.resolve('channel', mergeChannel(clock))
       control.resolve('subscription', mergeSubscription)
     },
   }

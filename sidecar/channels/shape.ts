@@ -8,7 +8,9 @@ import { normaliseName } from './names.ts'
 
 /** Enough for a club. Each of them is told of each change of the others. */
 const MOST_MEMBERS = 250
-/** It stands in the database of each of them. */
+/** Of JSON, in bytes: 65 for each of them. */
+const MOST_ADDRESSES = 16_384
+/** Of JSON, in bytes. It stands in the database of each member. */
 const MOST_DATA = 4096
 
 /** What is wrong with a channel document, as sentences. None: it is well formed. */
@@ -26,10 +28,10 @@ export const channelFaults = (doc: Doc): string[] => [
 
 function dataFaults(data: unknown): string[] {
   if (data === undefined) return []
-  const size = isObject(data) ? JSON.stringify(data).length : Infinity
+  const size = isObject(data) ? sizeOf(data) : Infinity
   if (size <= MOST_DATA) return []
   const got = isObject(data) ? `${size}` : quote(data)
-  return [`data: expected an object of up to ${MOST_DATA} characters of JSON, got ${got}`]
+  return [`data: expected an object of up to ${MOST_DATA} bytes of JSON, got ${got}`]
 }
 
 function membersFaults(members: unknown): string[] {
@@ -39,8 +41,12 @@ function membersFaults(members: unknown): string[] {
     return [`members: expected an array of up to ${MOST_MEMBERS} email addresses, got ${got}`]
   }
   const wrong: unknown[] = members.filter((member) => typeof member !== 'string' || !ADDRESS.test(member))
-  return wrong.slice(0, 3).map((member) => `members: expected email addresses, got ${quote(member)}`)
+  if (wrong.length > 0) return wrong.slice(0, 3).map((one) => `members: expected email addresses, got ${quote(one)}`)
+  const size = sizeOf(members)
+  return size > MOST_ADDRESSES ? [`members: expected up to ${MOST_ADDRESSES} bytes of JSON, got ${size}`] : []
 }
+
+const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
 /** Each once, in one spelling and order. The owner is none of them. */
 export function membersOf({ members, owner }: { readonly members?: readonly string[]; readonly owner: string }) {

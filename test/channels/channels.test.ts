@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
-import { needs } from '../support/couchdb.ts'
+import { deleteDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
+import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWithOwner, startWorker } from './rig.ts'
 
 test('a channel is made, and is on all devices of its owner', async () => {
   const controlDb = createControlDb()
@@ -73,6 +73,23 @@ test("a user's databases are for the user's devices alone, and none of them is a
   await expect(phone.couch.db(String(name)).put({ _id: 'description', name: 'mine' })).rejects.toThrow()
 })
 
+test('each database is for exactly one role, and ruled by server admins alone: also when it is archived', async () => {
+  const { couch, ann, own, database } = await startWithOwner()
+  const securityFor = (role: string) => ({
+    admins: { names: [], roles: ['_admin'] },
+    members: { names: [], roles: [role] },
+  })
+  expect(await couch.db(database).security()).toEqual(securityFor(ann.role))
+
+  await own.put(channel(ann, 'photos'))
+  const ready = await inState(couch, database, 'photos', 'ready')
+  const photos = couch.db(String(ready.database))
+  expect(await photos.security()).toEqual(securityFor(photos.name))
+  await own.put({ ...ready, state: 'closing', close: 'archive' })
+  await inState(couch, database, 'photos', 'closed')
+  expect(await photos.security()).toEqual(securityFor('_admin'))
+})
+
 test('a device that is revoked by another one loses access at once, and alone', async () => {
   const controlDb = createControlDb()
   const { couch, control } = await startWorker(controlDb)
@@ -90,6 +107,23 @@ test('a device that is revoked by another one loses access at once, and alone', 
     const [account] = await control.withPrefix('account:')
     expect(account).toMatchObject({ state: 'ready', devices: [phone.id] })
   })
+})
+
+test('a user’s database that is made again, or only half of it, is that user’s, with all that is known', async () => {
+  const { couch, control, controlDb, ann, database: name, own } = await startWithOwner()
+  await own.put(channel(ann, 'photos', { data: { color: 'red' } }))
+  const ready = await inState(couch, name, 'photos', 'ready')
+  await inState(couch, name, 'subscription:photos', 'active')
+
+  await deleteDb(name)
+  await couch.db(name).create() // as by a worker that died before it closed it to others
+  const account = (await control.withPrefix('account:'))[0]!
+  await eventually(async () => control.put({ ...(await control.get(account._id)), state: 'changed' }))
+  await inState(couch, name, 'subscription:photos', 'active')
+  const { _rev, docstate: _docstate, ...known } = ready
+  expect(await own.get('photos')).toMatchObject(known)
+  const stranger = await addDevice(couch, controlDb, newPerson('eve'))
+  await expect(stranger.couch.db(name).info()).rejects.toThrow(/not allowed|not authorized/)
 })
 
 test('a device that registers late, or again, gets the same database', async () => {

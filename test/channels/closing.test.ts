@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
+import type { StoredRecord } from '../../sidecar/channels/documents.ts'
+import { isCalledOff } from '../../sidecar/channels/ending.ts'
+import { makeChannel } from '../../sidecar/channels/records/make.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
+import { makeDatabase } from '../../sidecar/deploy/make-database.ts'
+import { createCompiler } from '../../sidecar/deploy/compiler.ts'
+import type { Context } from '../../sidecar/docstate/types.ts'
+import { createTestCouch, freshDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { cut, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { channel, inState, rolesOf, startWithMember, startWorker, type WorkerOptions } from './rig.ts'
@@ -12,8 +19,8 @@ async function start(options: WorkerOptions = {}) {
   return { ...all, id: record._id, put }
 }
 
-const exists = async ({ couch }: Awaited<ReturnType<typeof start>>, name: unknown) =>
-  (await couch.request<string[]>({ path: '_all_dbs' })).includes(String(name))
+const exists = async (name: unknown) =>
+  (await createTestCouch().request<string[]>({ path: '_all_dbs' })).includes(String(name))
 
 test('a channel that is archived is kept, and nobody reads it any more', async () => {
   const all = await start()
@@ -36,13 +43,13 @@ test('a channel that is deleted is gone; made again it is another one', async ()
   await put({ ...ready, state: 'closing', close: 'delete' })
   const closed = await inState(couch, anns, 'photos', 'closed')
   await inState(couch, bobs, id, 'closed')
-  expect(await exists(all, ready.database)).toBe(false)
+  expect(await exists(ready.database)).toBe(false)
 
   await put({ ...closed, state: 'new' })
   const again = await inState(phone.couch, anns, 'photos', 'ready')
   expect(again.database).not.toBe(ready.database)
-  expect(await exists(all, again.database)).toBe(true)
-  expect(await exists(all, ready.database)).toBe(false)
+  expect(await exists(again.database)).toBe(true)
+  expect(await exists(ready.database)).toBe(false)
   await inState(couch, anns, 'subscription:photos', 'active')
   await inState(couch, bobs, `subscription:${id}`, 'invite')
   const description = await eventually(() => phone.couch.db(String(again.database)).get('description'))
@@ -93,7 +100,7 @@ test('what was refused, or was never seen, is closed at once, and nothing else i
   await inState(couch, anns, 'offline', 'closed')
   expect(await control.withPrefix('channel:')).toHaveLength(1)
   expect(await inState(couch, anns, 'photos', 'ready')).toMatchObject({ database: ready.database })
-  expect(await exists(all, ready.database)).toBe(true)
+  expect(await exists(ready.database)).toBe(true)
 
   await put({ ...(await couch.db(anns).get('offline')), state: 'new' })
   await inState(couch, anns, 'offline', 'ready')
@@ -103,19 +110,19 @@ test('what is closed before anybody has said its database is closed, with that',
   const all = await start()
   const { couch, ann, anns, put } = all
   /** As a device that has not heard of it yet. */
-  const close = async ({ database: _database, ...doc }: Doc) =>
+  const close = async ({ database: _database, owner_role: _role, ...doc }: Doc) =>
     couch.db(anns).put({ ...doc, state: 'closing', close: 'delete' })
   await close(await couch.db(anns).get('photos'))
   await inState(couch, anns, 'photos', 'closed')
   await inState(couch, anns, 'subscription:photos', 'ended')
-  expect(await exists(all, all.ready.database)).toBe(false)
+  expect(await exists(all.ready.database)).toBe(false)
 
   const { _rev } = await couch.db(anns).get('photos')
   await put({ ...channel(ann, 'photos'), _rev })
   const again = await inState(couch, anns, 'photos', 'ready')
   await close(again)
   expect((await inState(couch, anns, 'photos', 'error')).error).toMatchObject({ code: 'no_channel' })
-  expect(await exists(all, again.database)).toBe(true)
+  expect(await exists(again.database)).toBe(true)
 })
 
 test('a channel that was closed while it was being made is not made', async () => {
@@ -129,8 +136,65 @@ test('a channel that was closed while it was being made is not made', async () =
   const late = { ...fields, _id: `${record._id}-other`, state: 'new', database, document: 'called off' }
   await control.put(late)
   await inState(couch, controlDb, late._id, 'closed')
-  expect(await exists(all, database)).toBe(false)
+  expect(await exists(database)).toBe(false)
 })
+
+test('a name is free for another document when the one that had it is closed', async () => {
+  const proxy = await startFaultyProxy()
+  const { couch, controlDb, ann, anns, ready, record, put } = await start({ url: proxy.url })
+  proxy.plan(({ path }) => (path.startsWith('/_users') ? cut : undefined)) // nobody can be told
+  await put({ ...ready, state: 'closing', close: 'delete' })
+  await inState(couch, controlDb, record._id, 'closed')
+  await put(channel(ann, 'again', { name: 'photos' }))
+  await eventually(async () =>
+    expect((await couch.db(anns).get('again')).docstate).toMatchObject({
+      failure: { reason: expect.stringMatching(/photos is being closed/) as string },
+    }),
+  )
+  proxy.plan(() => undefined)
+  await inState(couch, anns, 'photos', 'closed')
+  await inState(couch, anns, 'again', 'ready')
+})
+
+test('a closing that knows no database calls off the first life of a channel, and no later one', () => {
+  const wish = { _id: 'photos', type: 'channel', state: 'closing' }
+  expect([1, 2].map((life) => isCalledOff(wish, life))).toEqual([true, false])
+})
+
+test('a worker that is late, and fails, leaves no database behind', async () => {
+  const [control, couch] = [await freshDb('control'), createTestCouch()]
+  const name = uniqueName('channel-late')
+  const fields = { type: 'channel_record', database: name, role: name, name: 'late', owner: 'ann@example.com' }
+  const closed = { _id: 'channel:late', ...fields, state: 'closed', close: 'delete' }
+  await control.put(closed)
+  const ctx = { signal: new AbortController().signal, find: (id: string) => control.find(id) } as unknown as Context
+  const late = { ...closed, state: 'new', close: undefined } as unknown as StoredRecord
+  const making = makeChannel({ couch, compiler: createCompiler(), templates: [{ folder: '/nonexistent' }] })(late, ctx)
+  await expect(making).rejects.toThrow('/nonexistent')
+  expect(await exists(name)).toBe(false)
+})
+
+test.each(['delete', 'archive'])(
+  'what a late worker leaves of a channel that has ended (%s), and dies, ends, too',
+  async (close) => {
+    const { couch, control, anns, ready, put } = await start()
+    await put({ ...ready, state: 'closing', close })
+    await inState(couch, anns, 'photos', 'closed')
+    const [name, wanted] = [String(ready.database), { role: String(ready.database), templates: [] }]
+    await makeDatabase(
+      { couch, compiler: createCompiler() },
+      { name, ...wanted },
+      { signal: new AbortController().signal },
+    )
+    const end = await control.get(`ended:${name}`)
+    expect(end).toMatchObject({ state: 'waiting', docstate: { timeout_at: expect.any(String) as string } })
+    const docstate = { state: 'waiting', timeout_at: new Date().toISOString() }
+    await control.put({ ...end, docstate })
+    await inState(couch, control.name, end._id, 'done')
+    if (close === 'delete') expect(await exists(name)).toBe(false)
+    else expect(await couch.db(name).security()).toMatchObject({ members: { roles: ['_admin'] } })
+  },
+)
 
 test('nothing else closes a channel', async () => {
   const all = await start()
@@ -151,5 +215,5 @@ test('nothing else closes a channel', async () => {
     await eventually(async () => control.put({ ...(await control.get(_id)), state: 'changed' }))
     await inState(couch, controlDb, _id, 'ready')
   }
-  expect(await exists(all, ready.database)).toBe(true)
+  expect(await exists(ready.database)).toBe(true)
 })

@@ -18,12 +18,17 @@ const subscription = (fields: object) =>
     ...{ _id: 'subscription:channel:1', _rev: '2-a', type: 'subscription', channel_id: 'channel:1', ...fields },
   }) as unknown as StoredDoc
 
-/** What is written for Bob's subscription, beside a channel that is there already. */
-function written(there: readonly StoredDoc[], fields: object = {}) {
+const ann = { ...bob, _id: 'account:ann', address: 'ann@example.com' } as unknown as StoredAccount
+
+/** What is written for somebody, where there is something already. */
+function copies(account: StoredAccount, there: readonly StoredDoc[], fields: object = {}) {
   const truth = { devices: [], records: [record(fields)], revs: '' }
-  const docs = copiesOf(truth, bob, 'http://couch', new Map(there.map((doc) => [doc._id, doc])))
-  return docs.find(({ type }) => type === 'subscription')
+  return copiesOf(truth, account, 'http://couch', new Map(there.map((doc) => [doc._id, doc])))
 }
+
+/** What is written for Bob's subscription, beside a channel that is there already. */
+const written = (there: readonly StoredDoc[], fields: object = {}) =>
+  copies(bob, there, fields).find(({ type }) => type === 'subscription')
 
 test.each([
   ['one that went with its channel begins anew with it', { state: 'ended', withdrawn: true }, 'invite'],
@@ -48,3 +53,28 @@ test.each([
     expect(written([channel, ended as StoredDoc], fields)).toBeUndefined()
   }
 })
+
+test.each(['channel-1', 'channel-0'])(
+  'of a channel that has ended a member is told, whichever life he knew: %s',
+  (database) => {
+    const told = copies(bob, [copy({ state: 'ready', database })], { state: 'closed', members: [], life: 2 })
+    expect(told).toMatchObject([{ _id: 'channel:1', state: 'closed' }])
+    for (const state of ['closed', 'removed'])
+      expect(copies(bob, [copy({ state, database })], { state: 'closed' })).toEqual([])
+  },
+)
+
+test.each([
+  ['accepted', 'photos', 'closed'],
+  ['accepted', 'pictures', undefined],
+  ['closing', 'pictures', 'closed'],
+  ['new', 'photos', undefined],
+])(
+  'of a channel that has ended its owner’s document is closed if it is of that one: %s, %s',
+  (state, name, expected) => {
+    const own = copy({ _id: 'photos', state, name, database: 'channel-1' })
+    const told = copies(ann, [own], { state: 'closed' }).find(({ type }) => type === 'channel')
+    expect(told?.state).toBe(expected)
+    if (told) expect(told.owner_role).toBe('owner-1') // who may make it anew
+  },
+)

@@ -1,14 +1,10 @@
 import { expect, test } from 'vitest'
 import type { Doc } from '../../sidecar/couch/documents.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
+import { eventually } from '../support/eventually.ts'
+import { channel, inState, startWithOwner } from './rig.ts'
 
 test('a channel that cannot be made says why, and can be mended', async () => {
-  const controlDb = createControlDb()
-  const { couch, control } = await startWorker(controlDb, { config: { channelsPerOwner: 1 } })
-  const ann = newPerson('ann')
-  const phone = await addDevice(couch, controlDb, ann)
-  const database = await phone.database()
-  const own = phone.couch.db(database)
+  const { couch, control, ann, database, own } = await startWithOwner({ config: { channelsPerOwner: 1 } })
   await own.put(channel(ann, 'photos'))
   await inState(couch, database, 'photos', 'ready')
   const wrong: [id: string, doc: object, code: string, reason: RegExp][] = [
@@ -23,6 +19,13 @@ test('a channel that cannot be made says why, and can be mended', async () => {
       'bad_channel',
       /^members: expected an array of up to 250 .* got 251/,
     ],
+    [
+      'chatter',
+      { members: Array.from({ length: 100 }, (_, i) => `bob@${'x'.repeat(180)}${i}.example.com`) },
+      'bad_channel',
+      /^members: expected up to 16384 bytes of JSON, got \d{5}/,
+    ],
+    ['pages', { data: { text: 'ä'.repeat(2048) } }, 'bad_channel', /^data: expected .* 4096 bytes of JSON, got 4107/],
     ['nobody', { members: ['bob'] }, 'bad_channel', /^members: expected email addresses, got "bob"/],
     ['text', { members: 'bob@example.com' }, 'bad_channel', /^members: expected an array/],
     ['more', { color: 'red' }, 'bad_channel', /expected no fields but .* got "color"/],
@@ -37,12 +40,7 @@ test('a channel that cannot be made says why, and can be mended', async () => {
 })
 
 test('a subscription is of a channel that is there', async () => {
-  const controlDb = createControlDb()
-  const { couch } = await startWorker(controlDb)
-  const ann = newPerson('ann')
-  const phone = await addDevice(couch, controlDb, ann)
-  const database = await phone.database()
-  const own = phone.couch.db(database)
+  const { couch, ann, phone, database, own } = await startWithOwner()
   const subscription = (channel_id: string, _id = `subscription:${channel_id}`) => ({
     ...{ _id, type: 'subscription', state: 'new', channel_id },
   })
@@ -61,13 +59,18 @@ test('a subscription is of a channel that is there', async () => {
   expect((await inState(couch, database, 'subscription:later', 'ended')).state).toBe('ended')
 })
 
+test('a channel in which something is to be mended can be subscribed to', async () => {
+  const { couch, ann, database, own } = await startWithOwner()
+  await own.put(channel(ann, 'photos', { members: ['bob'] }))
+  const { _rev } = await inState(couch, database, 'photos', 'error')
+  await own.put({ _id: 'subscription:photos', type: 'subscription', state: 'new', channel_id: 'photos' })
+  await inState(couch, database, 'subscription:photos', 'active')
+  await own.put({ ...channel(ann, 'photos'), _rev })
+  await inState(couch, database, 'photos', 'ready')
+})
+
 test('a channel keeps its name, whether it is there yet or not', async () => {
-  const controlDb = createControlDb()
-  const { couch, control } = await startWorker(controlDb)
-  const ann = newPerson('ann')
-  const phone = await addDevice(couch, controlDb, ann)
-  const database = await phone.database()
-  const own = phone.couch.db(database)
+  const { couch, control, ann, database, own } = await startWithOwner()
   await own.put(channel(ann, 'photos', { data: { color: 'red' } }))
   const ready = await inState(couch, database, 'photos', 'ready')
   for (const fields of [{ name: 'pictures' }, { name: 'pictures', database: undefined, syncpoint: undefined }]) {
@@ -83,4 +86,16 @@ test('a channel keeps its name, whether it is there yet or not', async () => {
   await own.put({ ...channel(ann, 'photos', { data: { color: 'blue' } }), _rev })
   expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ database: ready.database, name: 'photos' })
   expect(await control.withPrefix('channel:')).toMatchObject([{ name: 'photos', data: { color: 'blue' } }])
+})
+
+test('an active device without an owner, which only an admin can write, says so', async () => {
+  const { couch, controlDb } = await startWithOwner()
+  for (const state of ['active', 'revoked']) await couch.db(controlDb).put({ _id: state, type: 'device', state })
+  expect((await inState(couch, controlDb, 'active', 'error')).error).toMatchObject({
+    code: 'bad_device',
+    reason: 'owner: expected an email address, got nothing',
+  })
+  await eventually(async () => {
+    expect((await couch.db(controlDb).get('revoked')).docstate).toMatchObject({ handled: expect.any(String) as string })
+  })
 })

@@ -2,17 +2,14 @@ import { expect, test } from 'vitest'
 import { ownerHashOf } from '../../sidecar/devices/names.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, startWorker, type Person } from './rig.ts'
+import { channel, inState, newPerson, startWithOwner, type Person } from './rig.ts'
 
 async function start(invitesPerOwner: number, ...members: Person[]) {
-  const controlDb = createControlDb()
-  const worker = await startWorker(controlDb, { config: { invitesPerOwner } })
-  const ann = newPerson('ann')
-  const phone = await addDevice(worker.couch, controlDb, ann)
-  const own = phone.couch.db(await phone.database())
+  const all = await startWithOwner({ config: { invitesPerOwner } })
+  const { couch, ann, own } = all
   await own.put(channel(ann, 'photos', { members: members.map(({ address }) => address) }))
-  await inState(worker.couch, own.name, 'photos', 'ready')
-  return { ...worker, controlDb, ann, own }
+  await inState(couch, own.name, 'photos', 'ready')
+  return all
 }
 
 /** All invitations, once they are in these states, in any order. */

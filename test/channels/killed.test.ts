@@ -92,7 +92,7 @@ const listOurs = (couch: Couch, controlDb: string, owner: Person, before: readon
   const ids = users.map((name) => Buffer.from(name.replace('userdb-', ''), 'hex').toString())
   const possible = ids.flatMap((id) => [1, 2, 3].map((life) => databaseNameOf(id, 'photos', life)))
   const isOurs = async (name: string) =>
-    possible.includes(name) || (await couch.db(name).find('description'))?.owner === owner.address
+    possible.includes(name) || (await eventually(() => couch.db(name).find('description')))?.owner === owner.address
   const channels = names.filter((name) => name.startsWith('channel-'))
   const ours = await Promise.all(channels.map(async (name) => ((await isOurs(name)) ? [name] : [])))
   return [...ours.flat(), ...users.sort()]

@@ -1,18 +1,17 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { createNewcomers } from '../../sidecar/channels/records/newcomers.ts'
+import { systemClock } from '../../sidecar/core/clock.ts'
 import { ownerHashOf } from '../../sidecar/devices/names.ts'
-import { deleteDb, uniqueName } from '../support/couchdb.ts'
+import { deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
+import { addDevice, channel, databaseOf, inState, newPerson, startWithOwner, type WorkerOptions } from './rig.ts'
 
-async function start(config: NonNullable<Parameters<typeof startWorker>[1]>['config'] = {}) {
-  const controlDb = createControlDb()
-  const worker = await startWorker(controlDb, { config })
-  const ann = newPerson('ann')
-  const phone = await addDevice(worker.couch, controlDb, ann)
-  const own = phone.couch.db(await phone.database())
+async function start(config: WorkerOptions['config'] = {}) {
+  const all = await startWithOwner({ config })
+  const { couch, own } = all
   const change = async (fields: object) => own.put({ ...(await own.get('photos')), ...fields })
-  const photosIn = (state: string) => inState(worker.couch, own.name, 'photos', state)
-  return { ...worker, ann, own, change, photosIn }
+  const photosIn = (state: string) => inState(couch, own.name, 'photos', state)
+  return { ...all, change, photosIn }
 }
 
 test('databases that were archived count as channels of their owner, as long as they are there', async () => {
@@ -38,7 +37,7 @@ test('databases that were archived count as channels of their owner, as long as 
   expect(await couch.db(String(lives[1])).info()).toMatchObject({ db_name: lives[1] })
 })
 
-test('an owner names so many new addresses within an hour, however many edits that takes', async () => {
+test('an owner names so many addresses within an hour, however many edits that takes', async () => {
   const { control, ann, own, change, photosIn } = await start()
   const at = new Date().toISOString()
   const mails = Array.from({ length: 249 }, (_, i) => ({ key: `somebody-${i}`, at }))
@@ -57,6 +56,38 @@ test('an owner names so many new addresses within an hour, however many edits th
   await change({ state: 'new', members: [bob], data: { color: 'red' } }) // he is known
   expect(await photosIn('ready')).toMatchObject({ members: [bob], data: { color: 'red' } })
   expect(await control.withPrefix('account:')).toHaveLength(2)
+})
+
+test('what was wished offline and comes at once is counted without a conflict', async () => {
+  const control = await freshDb('control')
+  const puts = vi.spyOn(control, 'put')
+  const none = { among: () => Promise.resolve([]) }
+  const newcomers = createNewcomers({ accounts: none, records: none, control, clock: systemClock })
+  const wishes = Array.from({ length: 32 }, (_, i) => newcomers.refusal('ann@example.com', [`${i}@example.com`], {}))
+  expect(await Promise.all(wishes)).toEqual(wishes.map(() => undefined))
+  expect(puts).toHaveBeenCalledTimes(32)
+})
+
+test('what is answered does not tell who has a device', async () => {
+  const { control, ann, own, couch } = await start()
+  const [known, unknown] = [newPerson('bob'), newPerson('carl')]
+  await addDevice(couch, control.name, known)
+  await databaseOf(couch, control.name, known.address)
+  await own.put(channel(ann, 'known', { members: [known.address] }))
+  await own.put(channel(ann, 'unknown', { members: [unknown.address] }))
+  for (const id of ['known', 'unknown']) await inState(couch, own.name, id, 'ready')
+
+  const ledger = `invitations:new-${ownerHashOf(ann.address)}`
+  const mails = Array.from({ length: 250 }, (_, i) => ({ key: `somebody-${i}`, at: new Date().toISOString() }))
+  await eventually(async () => control.put({ ...(await control.get(ledger)), mails }))
+  const reasons: unknown[] = []
+  for (const { address } of [known, unknown]) {
+    await own.put(channel(ann, `photos-${address}`, { members: [address] }))
+    const { error } = await inState(couch, own.name, `photos-${address}`, 'error')
+    reasons.push({ ...(error as object), at: undefined })
+  }
+  expect(reasons[0]).toMatchObject({ code: 'too_many_invitations' })
+  expect(reasons[1]).toEqual(reasons[0])
 })
 
 test('who is in a thousand channels is invited to no more of them', async () => {

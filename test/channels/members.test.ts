@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
+import {
+  addDevice,
+  channel,
+  createControlDb,
+  inState,
+  newPerson,
+  rolesOf,
+  startWithMember,
+  startWorker,
+} from './rig.ts'
 
 test('a member is invited, accepts, is removed, and invited again', async () => {
   const controlDb = createControlDb()
@@ -34,6 +43,27 @@ test('a member is invited, accepts, is removed, and invited again', async () => 
   await inState(his.couch, bobs, `subscription:${record._id}`, 'invite')
   await eventually(async () => expect(await his.couch.db(name).get('note')).toMatchObject({ text: 'hello' }))
   expect(mails).toEqual([])
+})
+
+test('a member’s copy follows the owner’s document: new members, new data, and none any more', async () => {
+  const { couch, ann, bob, phone, his, anns, bobs, record } = await startWithMember()
+  const both = [bob.address, newPerson('carl').address].sort()
+  const invite = await inState(his.couch, bobs, `subscription:${record._id}`, 'invite')
+  await his.couch.db(bobs).put({ ...invite, state: 'active' })
+  for (const wish of [
+    { members: both, data: { color: 'red', size: 1 } },
+    { members: [bob.address], data: { color: 'blue' } },
+    { members: [bob.address] },
+  ]) {
+    const { _rev } = await inState(phone.couch, anns, 'photos', 'ready')
+    await phone.couch.db(anns).put({ ...channel(ann, 'photos', wish), _rev })
+    await eventually(async () => {
+      const { state, members, data } = await his.couch.db(bobs).get(record._id)
+      expect({ state, members, data }).toEqual({ state: 'ready', ...wish })
+    })
+  }
+  expect(await couch.db(bobs).get(record._id)).not.toHaveProperty('data')
+  expect(await couch.db(bobs).get(`subscription:${record._id}`)).toMatchObject({ state: 'active' })
 })
 
 test('who has no device yet gets one mail, and finds the channel when he has one', async () => {

@@ -3,7 +3,8 @@ import type { Machines } from '../../ddocs/machine.ts'
 import { controlMachines, userMachines } from '../../ddocs/machines.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
 import { fold } from '../../sidecar/docstate/conflicts/fold.ts'
-import { mergeChannel, mergeSubscription } from '../../sidecar/channels/wishes/merge.ts'
+import { mergeSubscription } from '../../sidecar/channels/wishes/merge-subscription.ts'
+import { mergeChannel } from '../../sidecar/channels/wishes/merge.ts'
 import { mergeAccount } from '../../sidecar/accounts/handlers.ts'
 import { mergeRecord } from '../../sidecar/channels/records/merge.ts'
 import { eventually } from '../support/eventually.ts'
@@ -12,14 +13,21 @@ import { addDevice, channel, createControlDb, inState, newPerson, startWorker } 
 const stored = (fields: object) => ({ _id: 'a', _rev: '1-a', ...fields }) as StoredDoc
 
 /** As the engine merges what a device has sent with what is there: which of them counts is for it to say. */
-function merge(branches: readonly [StoredDoc, StoredDoc], base?: StoredDoc, machines: Machines = userMachines): Doc {
+function merge(
+  branches: readonly [StoredDoc, StoredDoc],
+  base?: StoredDoc,
+  baseRev: string | null = '1-a', // compacted away, where there is no base
+  machines: Machines = userMachines,
+): Doc {
   const [shown, leaf] = branches
   const [machine, resolver] =
-    shown.type === 'channel' ? [machines.channel, mergeChannel] : [controlMachines.channel_record, mergeRecord]
+    shown.type === 'channel'
+      ? [machines.channel, mergeChannel({ now: () => 0 })]
+      : [controlMachines.channel_record, mergeRecord]
   const onFault = (fault: unknown) => {
     throw new Error('the resolver failed', { cause: fault })
   }
-  return fold(shown, [{ leaf, base }], { machine, resolver, onFault })
+  return fold(shown, [{ leaf, base, ...(baseRev !== null && { baseRev }) }], { machine, resolver, onFault })
 }
 
 /** Whichever of the two CouchDB shows. */
@@ -106,10 +114,62 @@ test('a wish that the sidecar has not seen is asked for anew, also of a channel 
   expect(merged).not.toHaveProperty('error')
 })
 
-test('a member who was removed does not come back with a branch of which nobody knows where it began', () => {
-  const now = stored({ ...ready, members: ['carl'] })
-  eitherWay(now, stored({ ...ready, state: 'new', members: ['bob', 'carl'] }), undefined, {
-    ...{ state: 'ready', members: ['carl'] },
+describe('where nobody knows what was changed, since CouchDB has compacted it away,', () => {
+  const at = '1970-01-01T00:00:00.000Z'
+  const told = (reason: string) => ({ code: 'changed_twice', reason: expect.stringContaining(reason) as string, at })
+  const late = (fields: object) => stored({ ...ready, state: 'new', ...fields })
+
+  test('a member who was removed does not come back, and the owner is told', () => {
+    const now = stored({ ...ready, members: ['carl'] })
+    eitherWay(now, late({ members: ['bob', 'carl'] }), undefined, {
+      ...{ state: 'error', members: ['carl'], database: 'channel-1', error: told('had members: ["bob","carl"]') },
+    })
+  })
+
+  test('what is wished by both is no reason to ask', () => {
+    const now = stored({ ...ready, members: ['carl', 'dora'] })
+    eitherWay(now, late({ members: ['Dora', 'carl', 'dora'] }), undefined, { state: 'ready' })
+    eitherWay(now, stored({ ...ready, state: 'accepted' }), undefined, { database: 'channel-1' }) // of a cluster
+    eitherWay(now, stored({ ...ready, state: 'removed' }), undefined, { state: 'ready', members: ['carl', 'dora'] })
+  })
+
+  test('of two wishes that nobody has seen whoever is on both lists is a member', () => {
+    eitherWay(late({ members: ['bob', 'carl'] }), late({ members: ['carl', 'dora'] }), undefined, {
+      ...{ state: 'new', members: ['carl'] },
+    })
+  })
+
+  test('what was wished for an earlier life counts for nothing', () => {
+    const wish = late({ members: ['bob'] })
+    const closed = stored({ ...again, state: 'closed', close: 'archive' })
+    eitherWay(closed, wish, undefined, { state: 'closed', database: 'channel-2', members: [] })
+    eitherWay(again, wish, undefined, { state: 'new', database: 'channel-2', members: [] })
+  })
+
+  test('whatever is told is whole characters, however long it is', () => {
+    for (const length of [0, 1]) {
+      const wish = late({ data: { text: `${'x'.repeat(285 + length)}${'🎉'.repeat(500)}` } })
+      const { error } = merge([ready, wish]) as unknown as { error: { reason: string } }
+      expect(() => encodeURIComponent(error.reason)).not.toThrow()
+    }
+  })
+
+  test('the owner is told of all that was wished', () => {
+    const first = stored({ ...merge([ready, late({ members: ['bob'] })]), _rev: '6-a' })
+    const error = { code: 'changed_twice', reason: expect.stringMatching(/bob.*carl/) as string, at }
+    for (const base of [undefined, ready])
+      eitherWay(first, late({ members: ['carl'] }), base, { state: 'error', error })
+    eitherWay(first, late({}), ready, { state: 'error', error: told('bob') })
+  })
+
+  test('that is for those who were one: of two that were made apart who comes first has it', () => {
+    const other = stored({ ...asked, members: ['bob'] })
+    for (const [one, two] of [
+      [ready, other],
+      [other, ready],
+    ] as const) {
+      expect(merge([one, two], undefined, null)).toMatchObject({ state: 'ready', members: [] })
+    }
   })
 })
 

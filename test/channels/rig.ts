@@ -109,8 +109,12 @@ export const newPerson = (name: string): Person => {
 }
 
 /** A device of somebody, confirmed: what registration leaves behind, without its mails. */
-export async function addDevice(couch: Couch, controlDb: string, { address, role }: Person) {
-  const _id = `device:${randomBytes(8).toString('hex')}`
+export async function addDevice(
+  couch: Couch,
+  controlDb: string,
+  { address, role }: Person,
+  _id = `device:${randomBytes(8).toString('hex')}`,
+) {
   const user = userNameOf(_id)
   const account = { _id: `org.couchdb.user:${user}`, type: 'user', name: user, roles: [role], device_id: _id }
   await couch.db('_users').put({ ...account, password: PASSWORD })
@@ -149,6 +153,16 @@ export const channel = (person: Person, _id: string, fields: object = {}): Doc =
   ...{ _id, type: 'channel', state: 'new', name: _id, owner: person.address, members: [] as string[] },
   ...fields,
 })
+
+/** Ann has a device, whose database is told; one worker has brought it about. */
+export async function startWithOwner(options: WorkerOptions = {}) {
+  const controlDb = createControlDb()
+  const worker = await startWorker(controlDb, options)
+  const ann = newPerson('ann')
+  const phone = await addDevice(worker.couch, controlDb, ann)
+  const database = await phone.database()
+  return { ...worker, controlDb, ann, phone, database, own: phone.couch.db(database) }
+}
 
 /** Ann has a channel, Bob is its member, each has a device; one worker has brought it all about. */
 export async function startWithMember(options: WorkerOptions = {}) {

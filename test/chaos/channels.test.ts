@@ -6,8 +6,8 @@ import { eventually } from '../support/eventually.ts'
 import { oneAtATime } from '../support/one-at-a-time.ts'
 import { startTestSmtp } from '../support/smtp.ts'
 import { differences } from './differences.ts'
-import { mishaps, startWorld } from './mishaps.ts'
-import { addPerson, useChannel, type Wish } from './people.ts'
+import { KILL, mishaps, startWorld } from './mishaps.ts'
+import { addPerson, answersTo, askInVain, useChannel, type Wish } from './people.ts'
 import { CONTROL_DB, startWorker } from './trio.ts'
 
 oneAtATime()
@@ -33,25 +33,33 @@ test(
     const people = await Promise.all(['ann', 'bob', 'carl', 'dora'].map((name) => addPerson(couch, name)))
     const addresses = [...people.map(({ address }) => address), 'stranger@example.com']
     const wishes = people.flatMap((owner) =>
-      CHANNELS.map((id): Wish => ({ owner, id, isOpen: false, members: [], ends: [] })),
+      CHANNELS.map((id): Wish => ({ owner, id, isOpen: false, members: [], data: undefined, ends: [] })),
     )
     const over = new AbortController()
     const using = wishes.map((wish) => {
-      const others = addresses.filter((address) => address !== wish.owner.address)
-      return useChannel({ wish, others, random, over: over.signal })
+      const friends = addresses.filter((address) => address !== wish.owner.address)
+      return useChannel({ wish, others: friends, random, over: over.signal })
     })
-    const drawn = () => Object.keys(mishaps).sort(() => random() - 0.5)
-    const plan = [drawn(), drawn(), drawn(), drawn()].flat().slice(0, MISHAPS)
-    for (const name of plan) {
+    const others = Object.keys(mishaps).filter((name) => name !== KILL)
+    const drawn = () => others.sort(() => random() - 0.5)
+    const rest = [drawn(), drawn(), drawn(), drawn()].flat()
+    const plan = Array.from({ length: MISHAPS }, (_, round) => (round % 3 === 0 ? KILL : rest.shift()!))
+    for (const [round, name] of plan.entries()) {
+      const asking = Promise.all(people.map((person) => askInVain(person, round)))
       const victim = workers[Math.floor(random() * workers.length)]!
       await mishaps[name]!(victim, world)
       console.log(`${name} (${victim.name})`)
+      await asking
       await sleep(3000)
     }
     over.abort()
     await Promise.all(using)
 
     await eventually(async () => expect(await differences(couch, people, wishes)).toEqual([]), { within: HEAL_MS })
+    for (const round of plan.keys()) {
+      const answers = await Promise.all(people.map((person) => answersTo(person, round)))
+      expect(answers).toEqual(people.map(() => ['ready', 'name_taken', 'bad_channel']))
+    }
     const ids = smtp.accepted.map(({ messageId }) => messageId)
     expect(new Set(ids).size, 'mails that were sent twice').toBe(ids.length)
     const lives = wishes.map(({ isOpen, ends }) => ends.length + (isOpen ? 1 : 0))

@@ -28,8 +28,10 @@ export async function startWorld(seed: number): Promise<World> {
 /** Resolves when the world is as it was, apart from what the sidecars have to mend by themselves. */
 export type Mishap = (victim: Worker, world: World) => Promise<void>
 
+export const KILL = 'kill -9 and restart'
+
 export const mishaps: Readonly<Record<string, Mishap>> = {
-  async 'kill -9 and restart'(victim, { random }) {
+  async [KILL](victim, { random }) {
     await victim.kill()
     await sleep(random() * 2000)
     await victim.start()

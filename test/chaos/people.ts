@@ -1,6 +1,6 @@
 /** People with a device each, who make channels, change their members and close them, all the time. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Close } from '../../sidecar/channels/documents.ts'
+import type { Close, Data } from '../../sidecar/channels/documents.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
@@ -23,9 +23,18 @@ export interface Wish {
   readonly id: string
   isOpen: boolean
   members: readonly string[]
+  data: Data | undefined
   /** How each life of it was ended. */
-  readonly ends: Close[]
+  readonly ends: End[]
 }
+
+interface End {
+  readonly close: Close
+  /** It was called off before anybody could have seen it: its database may never have been made. */
+  readonly isCalledOff: boolean
+}
+
+type Wished = Pick<Wish, 'members' | 'data'>
 
 /** A device that is active already, with a control database of its user's own. */
 export async function addPerson(couch: Couch, name: string): Promise<Person> {
@@ -50,41 +59,65 @@ export interface Using {
 /** Resolves when all of it is written: what `wish` then says is to come about. */
 export async function useChannel({ wish, others, random, over }: Using): Promise<void> {
   const { database, address } = wish.owner
-  const someMembers = () => others.filter(() => random() < 0.4)
-  await begin(someMembers())
+  const some = () => ({
+    members: others.filter(() => random() < 0.4),
+    data: random() < 0.7 ? { color: random().toFixed(2) } : undefined,
+  })
+  await begin(some())
   while (!over.aborted) {
     await sleep(300 + random() * 1500)
     const draw = random()
-    if (!wish.isOpen) await begin(someMembers())
-    else if (draw < 0.75) await change(someMembers())
+    if (!wish.isOpen) await begin(some())
+    else if (draw < 0.75) await change(some())
     else await end(draw < 0.87 ? 'archive' : 'delete')
   }
 
   /** Without what the sidecar wrote there. */
-  async function begin(members: readonly string[]): Promise<void> {
-    const fresh = { _id: wish.id, type: 'channel', state: 'new', name: wish.id, owner: address, members }
+  async function begin(wished: Wished): Promise<void> {
+    const fresh = { _id: wish.id, type: 'channel', state: 'new', name: wish.id, owner: address, ...wished }
     await edit(database, wish.id, (doc) =>
       !doc ? fresh : doc.state === 'closed' ? { ...fresh, _rev: doc._rev } : undefined,
     )
-    Object.assign(wish, { isOpen: true, members })
+    Object.assign(wish, { isOpen: true, ...wished })
   }
 
-  async function change(members: readonly string[]): Promise<void> {
-    await edit(database, wish.id, (doc) => ({ ...doc!, state: 'new', members }))
-    wish.members = members
+  async function change(wished: Wished): Promise<void> {
+    await edit(database, wish.id, (doc) => ({ ...doc!, state: 'new', ...wished }))
+    Object.assign(wish, wished)
   }
 
   async function end(close: Close): Promise<void> {
+    let isCalledOff = false
     await edit(database, wish.id, (doc) => {
       if (doc!.state === 'closing' || doc!.state === 'closed') return undefined
       const isKnown = doc!.state === 'ready' || (doc!.state === 'new' && wish.ends.length === 0)
       if (!isKnown) throw new Error('not yet')
+      isCalledOff = doc!.database === undefined
       return { ...doc!, state: 'closing', close }
     })
     await untilClosed(database, wish.id)
     wish.isOpen = false
-    wish.ends.push(close)
+    wish.ends.push({ close, isCalledOff })
   }
+}
+
+/** Two documents that ask for one name at once, as from two devices, and one without an owner. */
+export async function askInVain({ database, address }: Person, round: number): Promise<void> {
+  const twin = { type: 'channel', state: 'new', name: `twins ${round}`, owner: address, members: [] }
+  const docs = [
+    { ...twin, _id: `twin-a-${round}` },
+    { ...twin, _id: `twin-b-${round}` },
+    { _id: `faulty-${round}`, type: 'channel', state: 'new', name: `of nobody ${round}` },
+  ]
+  await Promise.all(docs.map((doc) => edit(database, doc._id, (there) => (there ? undefined : doc))))
+}
+
+/** What has come of these: of the one that has the name, the one that has not, and the one without an owner. */
+export async function answersTo({ database }: Person, round: number): Promise<unknown[]> {
+  const ids = ['twin-a', 'twin-b', 'faulty'].map((id) => `${id}-${round}`)
+  const [a, b, faulty] = await Promise.all(ids.map((id) => database.find(id)))
+  const [first, second] = a?.state === 'ready' ? [a, b] : [b, a]
+  return [first?.state, ...[second, faulty].map((doc) => (doc?.error as { code?: string } | undefined)?.code)]
 }
 
 /** Until it is written, or nothing is to be: through whatever happens to CouchDB. */

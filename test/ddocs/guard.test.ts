@@ -39,6 +39,10 @@ test('a document written over a deleted one is a new one', () => {
   expect(refusal({ ...order, state: 'closed' }, deleted)).toContain('begins in state paid')
 })
 
+test('types are spoken of as people would', () => {
+  expect(refusal({ ...order, state: 'lost' })).toMatch(/^an order document has one of the states/)
+})
+
 test('nobody without a name owns a document without an owner', () => {
   const nobody = { db: 'orders', name: null, roles: [] as [] }
   const closing = { ...order, state: 'closed' }
@@ -101,15 +105,16 @@ const steps = {
 const states = ['new', 'invite', 'active', 'paused', 'ended', 'locked'] as const
 
 test('several steps may arrive as one where they may, and never a step that a client cannot make', () => {
-  const take = (from: string | undefined, to: string, mayHaveSteps: boolean, roles: string[] = []) => {
+  const take = (from: string | undefined, to: string, mayHaveSteps: boolean, roles: string[] = [], start = 9) => {
     const sync = { _id: 's', type: 'sync', owner_role: 'owner-1' }
-    const newDoc = { ...sync, state: to, _revisions: { start: 9, ids: [] } }
+    const newDoc = { ...sync, state: to, _revisions: { start, ids: [] } }
     const oldDoc = from === undefined ? null : { ...sync, state: from, _rev: '3-a' }
     const reason = refusalOf({ newDoc, oldDoc, userCtx: { db: 'd', name: 'a', roles }, machines: steps, mayHaveSteps })
     return reason === undefined
   }
   const taken = (from: string | undefined, roles?: string[]) => states.filter((to) => take(from, to, true, roles))
-  expect(taken(undefined)).toEqual(['new', 'ended'])
+  expect(states.filter((to) => take(undefined, to, true, [], 1))).toEqual(['new', 'ended'])
+  expect(taken(undefined)).toEqual(['new', 'active', 'paused', 'ended']) // there was something before, nobody knows what
   expect(taken('new')).toEqual(['new', 'ended'])
   expect(taken('invite')).toEqual(['new', 'active', 'paused', 'ended'])
   expect(taken('active')).toEqual(['new', 'active', 'paused', 'ended'])

@@ -16,7 +16,7 @@ export async function guardedDb(
   const db = await freshDb('guarded')
   const couch = createTestCouch()
   const folder = ddocsFolder(kind)
-  await deployDdocs({ couch, deployments: [{ database: db.name, folder, machines }] })
+  await deployDdocs({ couch, deployments: [{ database: db.name, templates: [{ folder, machines }] }] })
   await openToAll(couch, db.name)
   return db
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { userMachines } from '../../ddocs/machines.ts'
-import type { Doc } from '../../sidecar/couch/documents.ts'
-import { createTestCouch } from '../support/couchdb.ts'
+import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
+import { compactAway, createTestCouch, needs } from '../support/couchdb.ts'
 import { guardedDb, tryBulk, tryPut } from './guarded-db.ts'
 import { createUser } from './users.ts'
 
@@ -10,6 +10,7 @@ const own = { type: 'channel', name: 'photos', owner: 'ann@example.com', members
 const there: Doc[] = [
   { _id: 'device-1', type: 'device', state: 'active', user: 'device-1', owner_role: 'owner-1', device_id: 'device:1' },
   { ...own, _id: 'photos', state: 'ready', database: 'channel-1', syncpoint: 'http://a/channel-1' },
+  { ...own, _id: 'left out', state: 'ready', database: 'channel-3', syncpoint: 'http://a/channel-3' },
   { ...own, _id: 'refused', state: 'error', owner_role: undefined, error: { code: 'a', reason: 'b' } },
   { ...theirs, _id: 'channel:2', state: 'ready', database: 'channel-2', syncpoint: 'http://a/channel-2' },
   { _id: 'subscription:photos', type: 'subscription', state: 'active', channel_id: 'photos' },
@@ -26,7 +27,7 @@ const there: Doc[] = [
 async function prepare() {
   const db = await guardedDb(userMachines, 'user')
   const { couch } = await createUser(['owner-1'])
-  async function put(id: string, row: number): Promise<Doc> {
+  async function put(id: string, row: number): Promise<StoredDoc> {
     const doc = { ...there.find(({ _id }) => _id === id)!, _id: `${id}-${row}` }
     return { ...doc, _rev: await createTestCouch().db(db.name).put(doc) }
   }
@@ -40,6 +41,12 @@ const changes: readonly [string, string, object, string][] = [
   ['attaches nothing to a device', 'device-1', { state: 'revoked', _attachments: note }, 'expected no fields but'],
   ['attaches nothing to a channel', 'photos', { state: 'new', _attachments: note }, '_attachments: expected none'],
   ['makes no channel huge', 'photos', { state: 'new', data: { a: 'x'.repeat(200_000) } }, 'expected up to 150000'],
+  [
+    'revokes no device without saying which',
+    'device-1',
+    { state: 'revoked', device_id: undefined },
+    'device_id: expected',
+  ],
   ['takes no other device for its own', 'device-1', { state: 'revoked', device_id: 'device:2' }, 'device_id: expected'],
   ['changes the members of its channel', 'photos', { state: 'new', members: ['c@example.com'] }, 'fine'],
   [
@@ -113,16 +120,52 @@ test('what a device did in several steps while it was offline arrives as one', a
   async function later(id: string, change: object): Promise<Doc> {
     const { _rev, ...fields } = await put(id, 0)
     const [generation, hash] = String(_rev).split('-')
-    return atRevision({ ...fields, ...change }, Number(generation) + 3, hash!)
+    return atRevision(JSON.parse(JSON.stringify({ ...fields, ...change })) as Doc, Number(generation) + 3, hash!)
   }
   const docs = [
     await later('subscription:channel:2', { state: 'ended' }),
     await later('subscription:photos', { state: 'new' }),
     await later('photos', { state: 'closing', close: 'delete' }),
+    await later('left out', { state: 'closing', close: 'delete', database: undefined, owner_role: undefined }),
     atRevision({ _id: 'new', type: 'channel', state: 'new', name: 'x', owner: 'ann@example.com' }, 2, 'd'.repeat(32)),
   ]
   const answers = await tryBulk(couch, db, docs, { new_edits: false })
-  expect([...answers.values()]).toEqual(['fine', 'fine', 'fine', 'fine'])
+  expect([...answers.values()]).toEqual(docs.map(() => 'fine'))
+})
+
+test('what a device did offline is taken, too, where a compaction has taken away what it did it to', async () => {
+  needs('guarded revisions')
+  const { db, couch, put } = await prepare()
+  const admin = createTestCouch().db(db.name)
+  const before: StoredDoc[] = []
+  const branch = async (id: string, row: number, change: object): Promise<Doc> => {
+    const doc = await put(id, row)
+    before.push(doc)
+    await admin.put({ ...doc, at: 'the server' })
+    const { _rev, ...fields } = doc
+    return atRevision(JSON.parse(JSON.stringify({ ...fields, ...change })) as Doc, 2, String(_rev).split('-')[1]!)
+  }
+  const rows: [Doc, string][] = [
+    [await branch('photos', 0, { state: 'new', members: ['c@example.com'] }), 'fine'],
+    [await branch('photos', 1, { state: 'new', database: undefined, owner_role: undefined }), 'fine'],
+    [await branch('photos', 2, { state: 'closing', close: 'delete' }), 'fine'],
+    [await branch('photos', 3, { state: 'accepted' }), 'may be written in state new or closing; got "accepted"'],
+    [await branch('photos', 4, { state: 'new', data: { a: 'x'.repeat(200_000) } }), 'expected up to 150000'],
+    [await branch('subscription:photos', 0, { state: 'paused' }), 'fine'],
+    [await branch('subscription:channel:2', 0, { state: 'active' }), 'fine'],
+    [await branch('subscription:channel:2', 1, { state: 'invite' }), 'may be written in state new or ended or '],
+    [await branch('device-1', 0, { state: 'revoked' }), 'fine'],
+    [await branch('device-1', 1, { state: 'active' }), 'may be written in state revoked; got "active"'],
+    [await branch('device-1', 2, { state: 'revoked', name: 'x'.repeat(200_000) }), 'expected up to 150000'],
+    [await branch('device-1', 3, { state: 'revoked', device_id: undefined }), 'fine'], // its id says which it is
+    [await branch('photos', 5, { type: 'device', state: 'revoked' }), 'the sidecar’s own'],
+    [await branch('channel:2', 1, { type: 'device', state: 'revoked' }), 'the sidecar’s own'],
+    [await branch('channel:2', 0, { state: 'closing', close: 'delete' }), 'the sidecar’s own'],
+  ]
+  await compactAway(admin, before)
+  const docs = rows.map(([doc]) => doc)
+  const answers = await tryBulk(couch, db, docs, { new_edits: false })
+  for (const [{ _id }, expected] of rows) expect(answers.get(_id), _id).toContain(expected)
 })
 
 /** As replication brings it: with hashes of the revisions between, and without their content. */

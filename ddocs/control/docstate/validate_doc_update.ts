@@ -6,7 +6,7 @@
 import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
 import { deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
 import { forbid, has, isAdmin, quote, type Doc, type UserCtx } from '../../lib/document.ts'
-import { asAskedAgain, beforeOf, refusalOf } from '../../lib/guard.ts'
+import { beforeOf, refusalOf, withItsOwner } from '../../lib/guard.ts'
 import { isSettings, settingsFaults } from '../../lib/live-settings.ts'
 import type { Machines } from '../../machine.ts'
 import type { ControlMachines } from '../../machines.ts'
@@ -21,7 +21,7 @@ const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<ClientsType, 
 }
 
 /** Documents of the sidecar's own, whoever asks for them first. */
-const RESERVED = /^(mails|guesses|config|worker|account|channel|database|invitation|invitations):/
+const RESERVED = /^(mails|guesses|config|worker|account|channel|ended|database|invitation|invitations):/
 
 export default function validate(
   this: { readonly machines: Machines },
@@ -36,7 +36,7 @@ export default function validate(
   if (typeof type !== 'string' || !has(machines, type))
     forbid(`expected a document of type ${typesForClients(machines).join(' or ')}, got type ${quote(type)}`)
   const before = beforeOf({ oldDoc })
-  const doc = type === 'device' ? asAskedAgain(newDoc, before) : newDoc
+  const doc = type === 'device' && newDoc.state === 'new' ? withItsOwner(newDoc, before) : newDoc
   if (RESERVED.test(String(newDoc._id)) || (before && !has(machines, String(before.type))))
     forbid('this document is the sidecar’s own')
   const refusal = refusalOf({ newDoc: doc, oldDoc, userCtx, machines })

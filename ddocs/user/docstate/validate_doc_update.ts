@@ -1,10 +1,11 @@
 /**
  * Guards a user's control database. Only the user's own devices write there, often after some time offline: they may
  * have made several steps, and what they write wrongly becomes a document in `error`, which they see, not a refusal,
- * which they do not. Documents of other types are the app's.
+ * which they do not. Where CouchDB has no more what they changed, it cannot be told what the sidecar wrote there: it goes by
+ * none of that. Documents of other types are the app's.
  */
 import { forbid, has, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
-import { asAskedAgain, beforeOf, refusalOf } from '../../lib/guard.ts'
+import { beforeOf, isUponUnknown, refusalOf, withItsOwner } from '../../lib/guard.ts'
 import { presentOf, unchangedFaults, unknownFaults } from '../../lib/shape.ts'
 import type { Machines } from '../../machine.ts'
 
@@ -20,6 +21,7 @@ const MOST = 150_000
 
 /** The sidecar makes documents of these ids, and nobody else. */
 const RESERVED = /^(device-|channel:)/
+const OF_DEVICES = /^device-/
 
 export default function validate(
   this: { readonly machines: Machines },
@@ -30,26 +32,28 @@ export default function validate(
   if (isAdmin(userCtx)) return
   const there = beforeOf({ oldDoc })
   const before = there?.type === newDoc.type ? there : null // what the app wrote in a document of its own, nobody has given
-  const doc = asAskedAgain(newDoc, before)
+  const { type } = newDoc
+  const mayLeaveOut = type !== 'device' // a device's copy says which device it is
+  const doc = mayLeaveOut ? withItsOwner(newDoc, before) : newDoc
   const refusal = refusalOf({ newDoc: doc, oldDoc, userCtx, machines: this.machines, mayHaveSteps: true })
   if (refusal !== undefined) forbid(refusal)
-  if (!there && RESERVED.test(String(newDoc._id))) forbid('documents whose ids begin so are the sidecar’s own')
-  const { type } = newDoc
+  const isUnknown = isUponUnknown({ newDoc, oldDoc })
+  const isRevoked = isUnknown && type === 'device' && OF_DEVICES.test(String(newDoc._id))
+  const isOurs = type === 'device' || RESERVED.test(String(newDoc._id))
+  if (!there && isOurs && !isRevoked) forbid('documents whose ids begin so are the sidecar’s own')
   if (typeof type !== 'string' || !has(SIDECARS, type)) return
   const fields = presentOf({ ...before, ...newDoc }, SIDECARS[type] ?? [])
-  // Whoever asks anew may leave them out; and an error, whoever leaves that state.
-  const kept = fields.filter((field) => has(newDoc, field) || (newDoc.state !== 'new' && field !== 'error'))
-  const faults = [...unchangedFaults(newDoc, before, kept, 'what the sidecar wrote'), ...sizeFaults(newDoc)]
+  const kept = fields.filter((field) => has(newDoc, field) || !mayLeaveOut)
+  const forged = isUnknown ? [] : unchangedFaults(newDoc, before, kept, 'what the sidecar wrote')
+  const faults = [...forged, ...sizeFaults(newDoc)]
   if (faults.length > 0) forbid(faults.join('; '))
 }
 
-/**
- * What could not be read or merged any more would hold up what becomes of it. A device is no larger than the sidecar made
- * it: there is nothing in two of them that could not be merged.
- */
+/** What could not be read or merged any more would hold up what becomes of it. */
 function sizeFaults(doc: Doc): string[] {
-  if (doc.type === 'device') return unknownFaults(doc, ['type', 'state', 'docstate', ...(SIDECARS.device ?? [])])
-  if (doc._attachments !== undefined) return ['_attachments: expected none']
+  const fields = ['type', 'state', 'docstate', ...(SIDECARS.device ?? [])]
+  const faults = doc.type === 'device' ? unknownFaults(doc, fields) : []
+  if (doc._attachments !== undefined) faults.push('_attachments: expected none')
   const size = JSON.stringify(doc).length
-  return size > MOST ? [`expected up to ${MOST} characters of JSON, got ${size}`] : []
+  return size > MOST ? [...faults, `expected up to ${MOST} characters of JSON, got ${size}`] : faults
 }

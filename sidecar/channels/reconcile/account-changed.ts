@@ -3,15 +3,16 @@ import { ownershipIdOf, userDatabaseOf } from '../../accounts/names.ts'
 import { SidecarError } from '../../core/errors.ts'
 import type { Couch } from '../../couch/client.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
-import type { Doc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
+import { readInParts } from '../../couch/read-in-parts.ts'
+import { isMadeFor } from '../../deploy/make-database.ts'
 import { userNameOf } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isMember, isOpen, type StoredRecord } from '../documents.ts'
-import { copiesOf } from './copies.ts'
-import { readCopies } from './read-copies.ts'
+import { copiesOf, copyIdsOf } from './copies.ts'
 import { giveRoles } from './roles.ts'
 import { readTruth, type Truth } from './truth.ts'
+import { writeCopies } from './write-copies.ts'
 
 export interface ReconcileOptions {
   readonly couch: Couch
@@ -52,7 +53,7 @@ async function databaseFor(
   signal: AbortSignal,
 ): Promise<string> {
   const name = account.database ?? userDatabaseOf(account.user_id!)
-  if (account.database !== undefined && (await isThere(couch.db(name), signal))) return name
+  if (account.database !== undefined && (await isMadeFor(couch.db(name), account.owner_role, { signal }))) return name
   const ownership: Ownership = { _id: ownershipIdOf(name), type: 'user_database', account: account._id }
   try {
     await control.put(ownership, { signal })
@@ -61,16 +62,6 @@ async function databaseFor(
   }
   await makeUserDatabase(name, account.owner_role, signal)
   return name
-}
-
-async function isThere(database: Database, signal: AbortSignal): Promise<boolean> {
-  try {
-    await database.info({ signal })
-    return true
-  } catch (thrown) {
-    if (isCouchError(thrown, 'not_found')) return false
-    throw thrown
-  }
 }
 
 /**
@@ -88,10 +79,11 @@ async function bringAbout(
   const given = await giveAccess(options, account, call)
   if (!given) return undefined
   const database = couch.db(name)
-  const there = await readCopies(database, account, given.records, call)
+  const docs = await readInParts(database, copyIdsOf(given.records, account), call)
+  const there = new Map(docs.map((doc) => [doc._id, doc]))
   const truth = await readTruth(control, account, call)
   if (truth.revs !== given.revs) return undefined
-  return (await areWritten(database, copiesOf(truth, account, syncUrl, there), call)) ? truth : undefined
+  return (await writeCopies(database, copiesOf(truth, account, syncUrl, there), call)) ? truth : undefined
 }
 
 /** The truth by which its users have the roles of its channels, and no others; undefined if they have not, or not yet. */
@@ -112,15 +104,6 @@ async function giveAccess(
 }
 
 const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)
-
-async function areWritten(database: Database, docs: readonly Doc[], call: CallOptions): Promise<boolean> {
-  if (docs.length === 0) return true
-  const json = docs.map((doc) => JSON.stringify(doc))
-  const rows = await database.bulk(json, call)
-  const refused = rows.find(({ error }) => error !== undefined && error !== 'conflict')
-  if (refused) throw new SidecarError('refused', `${database.name} refuses ${refused.id}: ${refused.reason}`)
-  return rows.every(({ error }) => error === undefined)
-}
 
 async function isStillTrue({ control }: ReconcileOptions, account: StoredAccount, known: Truth, call: CallOptions) {
   const { revs } = await readTruth(control, account, call)

@@ -2,6 +2,7 @@
  * What stands in a user's database, as it follows from what is true. Pure: each function gets the document that is
  * there, and returns the one that should be, or undefined where it should stay as it is.
  */
+import { isObject } from '../../../ddocs/lib/document.ts'
 import { same } from '../../../ddocs/lib/same.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
 import { syncpointOf } from '../../accounts/names.ts'
@@ -9,9 +10,16 @@ import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import type { StoredDevice } from '../../devices/documents.ts'
 import { userNameOf } from '../../devices/names.ts'
 import { isMember, isOpen, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
+import { isUntold } from '../ending.ts'
 import { subscriptionIdOf } from '../names.ts'
 import { isAsWished } from '../shape.ts'
 import type { Truth } from './truth.ts'
+
+/** Ids of all documents that may be there. */
+export function copyIdsOf(records: readonly StoredRecord[], account: StoredAccount): string[] {
+  const channels = records.map((record) => copyIdOf(record, account))
+  return [...account.devices.map(userNameOf), ...channels, ...channels.map(subscriptionIdOf)]
+}
 
 /** All documents that are to be written. `there` has what is there of them, by id. */
 export function copiesOf(
@@ -34,14 +42,18 @@ export function copiesOf(
 function deviceCopy(device: StoredDevice, there: StoredDoc | undefined): Doc | undefined {
   const { _id, state, name, owner, owner_role } = device
   if (state === 'revoked') return there && there.state !== 'revoked' ? next(there, 'revoked') : undefined
-  if (state !== 'active' || there?.state === 'revoked') return undefined // its own handler sees to that
+  if (state !== 'active') return undefined
+  if (there?.state === 'revoked' && !isHandled(there)) return undefined // its own handler sees to that
   const user = userNameOf(_id)
   const copy = { type: 'device', state, ...(name !== undefined && { name }), owner, owner_role, user, device_id: _id }
   return differing({ ...copy, _id: user }, there)
 }
 
+/** Of an active device: somebody has written it before there was one. */
+const isHandled = ({ docstate }: StoredDoc): boolean => isObject(docstate) && docstate.handled !== undefined
+
 /** Under which id a user sees a channel: the owner's is his own document. */
-export const copyIdOf = (record: StoredRecord, { address }: StoredAccount): string =>
+const copyIdOf = (record: StoredRecord, { address }: StoredAccount): string =>
   record.owner === address ? record.document : record._id
 
 /** Of an owner's channel. */
@@ -57,20 +69,21 @@ function channelCopy(
   const isOwner = owner === account.address
   if (isOpen(record) && isMember(record, account.address)) {
     const given = { database, syncpoint: syncpointOf(syncUrl, database), owner_role }
-    if (!isOwner) {
+    if (!isOwner || !there) {
       const copy = { type: 'channel', state: 'ready', name, owner, members, ...(data && { data }), ...given }
-      return differing({ ...copy, _id: record._id }, there)
+      return differing({ ...copy, _id: copyIdOf(record, account) }, there)
     }
-    const isWaiting = there?.type === 'channel' && WAITING.includes(String(there.state))
+    const isWaiting = there.type === 'channel' && WAITING.includes(String(there.state))
     if (!isWaiting || !isAsWished(record, there as Channel & StoredDoc)) return undefined
     return differing({ ...there, ...given, state: 'ready' }, there)
   }
   if (there?.type !== 'channel') return undefined
-  if (state === 'closed') {
-    const isOpenYet = ['accepted', 'ready', 'closing'].includes(String(there.state))
-    return isOpenYet && there.database === database ? next(there, 'closed') : undefined
+  if (state === 'closed' && isOwner) {
+    return isUntold(there, record) ? { ...next(there, 'closed'), owner_role } : undefined // who may make it anew
   }
-  return isOpen(record) && there.state === 'ready' ? next(there, 'removed') : undefined
+  if (there.state !== 'ready') return undefined
+  if (state === 'closed') return next(there, 'closed') // of whichever life it tells
+  return isOpen(record) ? next(there, 'removed') : undefined
 }
 
 /** After the channel's copy. */

@@ -1,5 +1,6 @@
 import type { StoredAccount } from '../../accounts/documents.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
+import { readInParts } from '../../couch/read-in-parts.ts'
 import type { StoredDevice } from '../../devices/documents.ts'
 import { isRecord, type StoredRecord } from '../documents.ts'
 
@@ -13,9 +14,9 @@ export interface Truth {
 
 /** By their ids: a cluster answers from as many copies as a write needs. Throws `CouchError`. */
 export async function readTruth(control: Database, account: StoredAccount, call: CallOptions): Promise<Truth> {
-  const devices = (await control.getMany(account.devices, call)).filter(
+  const devices = (await readInParts(control, account.devices, call)).filter(
     (doc): doc is StoredDevice => doc.type === 'device' && doc.owner_role === account.owner_role,
   )
-  const records = (await control.getMany(account.channels, call)).filter(isRecord)
+  const records = (await readInParts(control, account.channels, call)).filter(isRecord)
   return { devices, records, revs: [...devices, ...records].map(({ _id, _rev }) => `${_id} ${_rev}`).join() }
 }

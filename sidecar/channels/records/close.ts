@@ -1,10 +1,9 @@
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Couch } from '../../couch/client.ts'
-import type { CallOptions, Database } from '../../couch/database.ts'
-import { isCouchError } from '../../couch/errors.ts'
-import { closeDatabase } from '../../deploy/make-database.ts'
 import type { Context } from '../../docstate/types.ts'
-import type { Close, StoredRecord } from '../documents.ts'
+import type { StoredRecord } from '../documents.ts'
+import { endDatabase } from './end-database.ts'
+import { lookAgainLater } from './look-again.ts'
 import { tellAll } from './tell-all.ts'
 
 /**
@@ -16,6 +15,7 @@ export const closeChannel =
   async (record: StoredRecord, ctx: Context) => {
     const { owner, database, close = 'archive' } = record
     await endDatabase(couch.db(database), close, { signal: ctx.signal })
+    await lookAgainLater(database, close, ctx)
     if (close === 'archive') await accounts.tell(owner, { archived: database }, { signal: ctx.signal })
     return { ...record, state: 'closed' as const }
   }
@@ -26,14 +26,3 @@ export const tellClosed =
   async (record: StoredRecord, ctx: Context): Promise<void> => {
     await tellAll(accounts, record, { signal: ctx.signal })
   }
-
-/** Twice is fine, and so is a database that is not there. */
-export async function endDatabase(database: Database, close: Close, options: CallOptions): Promise<void> {
-  try {
-    await closeDatabase(database, options)
-  } catch (thrown) {
-    if (isCouchError(thrown, 'not_found')) return
-    throw thrown
-  }
-  if (close === 'delete') await database.drop(options)
-}

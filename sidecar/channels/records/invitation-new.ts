@@ -33,12 +33,12 @@ export const mailInvitation = (options: InvitationOptions) => async (doc: Invita
   return { ...doc, state: 'sent' as const }
 }
 
-/** One among those to this address, and one among its owner's: both, or none. */
+/** One among its owner's, and one among those to this address: both, or none. Whose own are used up writes nothing. */
 async function takePlaces({ _id, owner, member }: Invitation, ctx: Context, options: InvitationOptions) {
   const now = options.clock.now()
   const [to, by] = [`invitations:to-${ownerHashOf(member)}`, `invitations:by-${ownerHashOf(owner)}`]
-  if (!(await takeFrom(ctx, to, _id, MOST_TO_ONE, now))) return false
-  if (await takeFrom(ctx, by, _id, options.invitesPerOwner, now)) return true
-  await giveBack(ctx, to, _id, now)
+  if (!(await takeFrom(ctx, by, _id, options.invitesPerOwner, now))) return false
+  if (await takeFrom(ctx, to, _id, MOST_TO_ONE, now)) return true
+  await giveBack(ctx, by, _id, now)
   return false
 }

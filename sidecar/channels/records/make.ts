@@ -2,18 +2,18 @@ import type { Couch } from '../../couch/client.ts'
 import type { CallOptions } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import type { Compiler } from '../../deploy/compiler.ts'
+import type { Compiler, Template } from '../../deploy/compiler.ts'
 import { makeDatabase } from '../../deploy/make-database.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isCalledOff } from '../ending.ts'
-import { endDatabase } from './close.ts'
+import { endDatabase } from './end-database.ts'
 import { isRecord, type ChannelRecord, type Close, type StoredRecord } from '../documents.ts'
 
 export interface MakingOptions {
   readonly couch: Couch
   readonly compiler: Compiler
-  /** Folders of design documents that each channel gets. */
-  readonly templates: readonly string[]
+  /** What each channel gets. */
+  readonly templates: readonly Template[]
 }
 
 /** channel_record new → changed: the database is there, closed to all but its members-to-be. Or → closing: called off. */
@@ -22,12 +22,16 @@ export const makeChannel =
   async (record: StoredRecord, ctx: Context) => {
     const options = { signal: ctx.signal }
     const { database: name, role } = record
-    await makeDatabase({ couch, compiler }, { name, role, templates: templates.map((folder) => ({ folder })) }, options)
-    await describe(couch, record, options)
-    const end = endOf(await ctx.find(record._id), name)
-    if (end) await endDatabase(couch.db(name), end, options) // it was closed while this worker was late
+    const wanted = { name, role, templates }
+    try {
+      await makeDatabase({ couch, compiler }, wanted, options)
+      await describe(couch, record, options)
+    } finally {
+      const end = endOf(await ctx.find(record._id), name)
+      if (end) await endDatabase(couch.db(name), end, options) // it was closed while this worker was late
+    }
     const wish = await couch.db(record.user_database).find(record.document, {}, options)
-    if (!isCalledOff(wish)) return { ...record, state: 'changed' as const }
+    if (!isCalledOff(wish, record.life)) return { ...record, state: 'changed' as const }
     const close: Close = wish?.close === 'delete' ? 'delete' : 'archive'
     return { ...record, state: 'closing' as const, close }
   }

@@ -5,7 +5,7 @@ import type { CallOptions } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import type { Context } from '../../docstate/types.ts'
-import type { Channel, ChannelRecord, Invitation, StoredRecord } from '../documents.ts'
+import { isChangedTwice, type Channel, type ChannelRecord, type Invitation, type StoredRecord } from '../documents.ts'
 import { invitationIdOf, normaliseName } from '../names.ts'
 import { channelFaults, isAsWished, membersOf } from '../shape.ts'
 import { namedAnew, type Newcomers } from './newcomers.ts'
@@ -46,7 +46,7 @@ const WISHED = ['new', 'accepted', 'ready']
 
 /** Undefined where it does not say who the members are: then they are who they were. */
 function asWish(doc: StoredDoc | undefined, { name }: ChannelRecord): (Channel & StoredDoc) | undefined {
-  const isWish = doc?.type === 'channel' && WISHED.includes(String(doc.state))
+  const isWish = doc?.type === 'channel' && (WISHED.includes(String(doc.state)) || isChangedTwice(doc))
   if (!isWish || channelFaults(doc).length > 0) return undefined
   const wish = doc as Channel & StoredDoc
   return normaliseName(wish.name) === name ? wish : undefined

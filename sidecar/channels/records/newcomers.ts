@@ -2,6 +2,7 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Failure } from '../../core/errors.ts'
+import { createExclusiveByKey } from '../../core/exclusive.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { takeAll } from '../../devices/mail-ledger.ts'
@@ -24,39 +25,41 @@ export interface NewcomersOptions {
 }
 
 /**
- * Addresses of which nobody has heard, by one owner within an hour: as many as one channel has members. Each becomes an
- * account and an invitation, whoever it belongs to.
+ * Addresses, by one owner within an hour: as many as one channel has members. Each becomes an account and an invitation,
+ * whoever it belongs to. Those that have an account count as well: else this would tell which ones have.
  */
-const MOST_NEW = 250
+const MOST_NAMED = 250
 /** Channels that are open, of one user: each is a role of each of his devices, which CouchDB reads with each request. */
 const MOST_CHANNELS = 1000
 
 export function createNewcomers({ accounts, records, control, clock }: NewcomersOptions): Newcomers {
+  const exclusive = createExclusiveByKey() // a device that was offline brings many wishes at once
   async function isFull({ address, channels }: StoredAccount, options: CallOptions): Promise<boolean> {
     if (channels.length < MOST_CHANNELS) return false
     const found = await records.among(channels, options) // some may be over
     return found.filter((record) => isOpen(record) && isMember(record, address)).length >= MOST_CHANNELS
   }
 
-  function isRoomFor(unknown: readonly string[], owner: string, options: CallOptions): Promise<boolean> {
+  function isRoomFor(addresses: readonly string[], owner: string, options: CallOptions): Promise<boolean> {
     const documents = {
       find: (id: string) => control.find(id, {}, options),
       put: (doc: Doc) => control.put(doc, options),
     }
-    return takeAll(documents, `invitations:new-${ownerHashOf(owner)}`, unknown.map(ownerHashOf), MOST_NEW, clock.now())
+    const ledger = `invitations:new-${ownerHashOf(owner)}`
+    const keys = addresses.map(ownerHashOf)
+    return exclusive(ledger, () => takeAll(documents, ledger, keys, MOST_NAMED, clock.now()))
   }
 
   return {
     async refusal(owner, addresses, options) {
-      const known = await accounts.among(addresses, options)
-      for (const account of known) {
+      if (addresses.length === 0) return undefined
+      if (!(await isRoomFor(addresses, owner, options)))
+        return no('too_many_invitations', `expected no more than ${MOST_NAMED} others within an hour; ask again later`)
+      for (const account of await accounts.among(addresses, options)) {
         if (await isFull(account, options))
           return no('member_full', `${account.address} is a member of ${MOST_CHANNELS} channels, and may be of no more`)
       }
-      const unknown = addresses.filter((address) => !known.some((account) => account.address === address))
-      if (unknown.length === 0 || (await isRoomFor(unknown, owner, options))) return undefined
-      const most = `expected no more than ${MOST_NEW} addresses within an hour that are new here`
-      return no('too_many_invitations', `${most}; ask again later`)
+      return undefined
     },
   }
 }

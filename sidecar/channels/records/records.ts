@@ -1,5 +1,6 @@
 import type { CallOptions, Database } from '../../couch/database.ts'
 import { isCouchError } from '../../couch/errors.ts'
+import { readInParts } from '../../couch/read-in-parts.ts'
 import { isRecord, type ChannelRecord, type StoredRecord } from '../documents.ts'
 
 /** The records of channels, in the control database. */
@@ -28,7 +29,7 @@ export function createRecords(control: Database): Records {
 
   return {
     find,
-    among: async (ids, options) => (await control.getMany(ids, options)).filter(isRecord),
+    among: async (ids, options) => (await readInParts(control, ids, options)).filter(isRecord),
     async write(id, next, options) {
       for (let tries = 1; ; tries++) {
         const there = await find(id, options)

@@ -4,6 +4,7 @@ import { Reject } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Channel, StoredRecord } from '../documents.ts'
+import { isOfFirst } from '../ending.ts'
 import type { Records } from '../records/records.ts'
 
 export interface ClosingOptions {
@@ -29,7 +30,7 @@ export const takeClosing =
       throw new Reject('bad_close', `close: expected "archive" or "delete", got ${quote(close)}`)
 
     // Before the record, whose end it then knows to be its own.
-    const told = isUntold(own, doc) ? await ctx.save({ ...doc, database: own.database }) : doc
+    const told = isOfFirst(own.life, doc) ? await ctx.save({ ...doc, database: own.database }) : doc
 
     async function next(record: StoredRecord | undefined) {
       if ((await ctx.find(doc._id))?._rev !== told._rev) return undefined
@@ -52,6 +53,3 @@ function closed({ error: _error, ...doc }: Channel & StoredDoc & { error?: unkno
 }
 
 const isOf = ({ document, state }: StoredRecord, { _id }: Channel): boolean => document === _id && state !== 'closed'
-
-/** Whoever has not seen the database yet means the first; with a later one it could be a document from before. */
-const isUntold = ({ life }: StoredRecord, { database }: Channel): boolean => database === undefined && life === 1

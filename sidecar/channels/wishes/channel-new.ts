@@ -5,6 +5,7 @@ import type { StoredAccount } from '../../accounts/documents.ts'
 import { normaliseAddress } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
+import { isUntold } from '../ending.ts'
 import { databaseNameOf, normaliseName, recordIdOf } from '../names.ts'
 import type { Records } from '../records/records.ts'
 import type { Newcomers } from '../records/newcomers.ts'
@@ -36,6 +37,7 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
     if (!again) await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
     await refuseCrowd(newcomers, record, doc, owner, ctx.signal)
     if (again) return again
+    if (record) await isTold(record, doc, ctx)
     const account = await accounts.tell(owner.address, { channel: id }, options)
     await refuseUnfit(account)
     return newLife(doc, account, ctx.database, record, id)
@@ -61,6 +63,13 @@ function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRec
   return { ...record, state: record.state === 'new' ? 'new' : 'changed' }
 }
 
+/** A record tells one document of its end: the one that it had, before it has another. */
+async function isTold(record: StoredRecord, { _id }: Channel, ctx: Context): Promise<void> {
+  const before = record.document === _id ? undefined : await ctx.find(record.document)
+  if (before?.type === 'channel' && isUntold(before, record))
+    throw new Error(`the channel ${before._id} is being closed; another one can have its name after that`)
+}
+
 /** The name is what a channel is found by. */
 function refuseRenamed(doc: Channel, own: readonly StoredRecord[]): void {
   const before = own.find(({ document }) => document === doc._id)
@@ -76,6 +85,9 @@ export async function ownerOf(doc: Channel, ctx: Context, accounts: Accounts): P
   if (normaliseAddress(doc.owner) === account.address) return account
   throw new Reject('not_yours', `owner: expected ${account.address}, got ${doc.owner}`)
 }
+
+/** So many lives may have begun and ended while one worker was late. */
+const ENDED = 100
 
 function newLife(
   doc: Channel,
@@ -93,7 +105,7 @@ function newLife(
     ...{ owner: account.address, owner_role: account.owner_role, user_database: userDatabase, document: doc._id },
     ...{ members, former: [...new Set(former)], ...(doc.data && { data: doc.data }) },
     ...(before && {
-      ended: [...(before.ended ?? []), { database: before.database, close: before.close ?? 'archive' }],
+      ended: [...(before.ended ?? []), { database: before.database, close: before.close ?? 'archive' }].slice(-ENDED),
     }),
   }
 }

@@ -1,20 +1,20 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isObject } from '../../../ddocs/lib/document.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { Doc } from '../../couch/documents.ts'
-import { normaliseAddress } from '../../devices/names.ts'
 import { mergeFields, type Conflict, type Resolver } from '../../docstate/conflicts/merge.ts'
+import { isChangedTwice } from '../documents.ts'
 import { closeOf, isEnding } from '../ending.ts'
-
-/** What an owner wishes of a channel. */
-const WISHES = ['members', 'data'] as const
-/** States in which the sidecar has seen them, or has refused them. */
-const SEEN = ['accepted', 'ready', 'error']
+import { withoutBase } from './merge-unknown.ts'
+import { isSeen, mergeMembers, WISHES } from './wish.ts'
 
 /**
  * Two documents of one channel: of the later life, if one of them is of an earlier one; closed, if one of them says so; else
  * with the wishes of both.
  */
-export const mergeChannel: Resolver = (conflict) => ofLaterLife(conflict) ?? ending(conflict) ?? withWishes(conflict)
+export const mergeChannel =
+  (clock: Pick<Clock, 'now'>): Resolver =>
+  (conflict) =>
+    ofLaterLife(conflict) ?? ending(conflict) ?? withWishes(conflict) ?? withoutBase(conflict, clock)
 
 /** A channel that was closed and made again has another database. What is done to the one before, late, is not done to it. */
 function ofLaterLife({ ours, theirs, base }: Conflict): Doc | undefined {
@@ -22,8 +22,11 @@ function ofLaterLife({ ours, theirs, base }: Conflict): Doc | undefined {
   if (one === undefined || other === undefined || one === other) return undefined
   if (base?.database === one) return theirs
   if (base?.database === other) return ours
-  const open = isEnding(ours) ? theirs : ours // which is later, the record knows: it is looked at again
-  return SEEN.includes(String(open.state)) ? askedAnew(open) : open
+  // Which is later, the record knows, and the sidecar after it: what it wrote counts, and is looked at again.
+  const written = [ours, theirs].filter((doc) => isSeen(doc) || doc.state === 'closed')
+  const counting = written.find((doc) => !isEnding(doc)) ?? written[0]
+  const isAsked = counting?.state === 'accepted' || counting?.state === 'ready'
+  return counting && isAsked ? { ...counting, state: 'new' } : counting
 }
 
 /** Whoever closes a channel means it, whatever else was done to it meanwhile. Undefined if nobody did. */
@@ -37,46 +40,16 @@ function ending({ ours, theirs, base }: Conflict): Doc | undefined {
 
 /**
  * What the owner has changed while the sidecar wrote the document, that has not seen: so it is asked for anew. (It would
- * not be if a wish that was seen stayed `new`: nobody could tell the two.) Without their base nobody knows what was
- * changed: what the sidecar has seen counts, and a member who was removed does not come back.
+ * not be if a wish that was seen stayed `new`: nobody could tell the two.) Undefined where nobody knows what was changed, or
+ * where the owner is to say it anyway.
  */
-function withWishes(conflict: Conflict): Doc {
+function withWishes(conflict: Conflict): Doc | undefined {
   const { ours, theirs, base } = conflict
-  if (!base) return [ours, theirs].find(({ state }) => SEEN.includes(String(state))) ?? ours
+  if (!base || isChangedTwice(ours) || isChangedTwice(theirs)) return undefined
   const members = mergeMembers(ours.members, theirs.members, base.members)
   const merged = { ...mergeFields(conflict), ...(members && { members }) } as Doc
   const isWished = WISHES.some((field) => !isDeepStrictEqual(merged[field], ours[field]))
-  return isWished && SEEN.includes(String(merged.state)) ? askedAnew(merged) : merged
+  if (!isWished || !isSeen(merged)) return merged
+  const { error: _error, ...asked } = merged as Doc & { error?: unknown }
+  return { ...asked, state: 'new' }
 }
-
-function askedAnew({ error: _error, ...doc }: Doc & { error?: unknown }): Doc {
-  return { ...doc, state: 'new' }
-}
-
-/** Who is on both lists, or was added to one of them. Undefined where one of them is none. */
-function mergeMembers(ours: unknown, theirs: unknown, base: unknown): readonly string[] | undefined {
-  const [one, other, before] = [ours, theirs, base].map(listOf)
-  if (!one || !other || !before) return undefined
-  const has = (list: readonly string[], member: string) =>
-    list.some((listed) => normaliseAddress(listed) === normaliseAddress(member))
-  const kept = one.filter((member) => has(other, member) || !has(before, member))
-  return [...kept, ...other.filter((member) => !has(one, member) && !has(before, member))]
-}
-
-const listOf = (members: unknown = []): readonly string[] | undefined =>
-  Array.isArray(members) && members.every((member) => typeof member === 'string') ? members : undefined
-
-/** A subscription: exceptions for several devices may have been made by each of them. */
-export const mergeSubscription: Resolver = (conflict) => {
-  const [ours, theirs, base] = [conflict.ours, conflict.theirs, conflict.base].map(devicesOf)
-  const changed = Object.entries(theirs!).filter(([device, state]) => base![device] !== state)
-  const gone = Object.keys(base!).filter((device) => !(device in theirs!))
-  const devices = Object.fromEntries(
-    Object.entries({ ...ours, ...Object.fromEntries(changed) }).filter(([device]) => !gone.includes(device)),
-  )
-  const { devices: _devices, ...merged } = mergeFields(conflict) as Doc & { devices?: unknown }
-  return { ...merged, ...(Object.keys(devices).length > 0 && { devices }) }
-}
-
-const devicesOf = (doc: Doc | undefined): Readonly<Record<string, unknown>> =>
-  isObject(doc?.devices) ? doc.devices : {}

@@ -1,0 +1,28 @@
+import type { Couch } from '../../couch/client.ts'
+import { isCouchError } from '../../couch/errors.ts'
+import type { StoredDoc } from '../../couch/documents.ts'
+import type { Context } from '../../docstate/types.ts'
+import type { ChannelEnd, Close } from '../documents.ts'
+import { endIdOf } from '../names.ts'
+import { endDatabase } from './end-database.ts'
+
+/** Has the database of a channel that has ended looked at once more, later. */
+export async function lookAgainLater(database: string, close: Close, ctx: Pick<Context, 'put'>): Promise<void> {
+  const end: ChannelEnd = { _id: endIdOf(database), type: 'channel_end', state: 'waiting', database, close }
+  try {
+    await ctx.put(end)
+  } catch (thrown) {
+    if (!isCouchError(thrown, 'conflict')) throw thrown // it is to be looked at already
+  }
+}
+
+/**
+ * channel_end due → done: a worker that was late, and has died before it could see that the channel had ended, may have made
+ * its database after that.
+ */
+export const endAgain =
+  ({ couch }: { readonly couch: Couch }) =>
+  async (doc: ChannelEnd & StoredDoc, ctx: Context) => {
+    await endDatabase(couch.db(doc.database), doc.close, { signal: ctx.signal })
+    return { ...doc, state: 'done' as const }
+  }

@@ -1,0 +1,36 @@
+/** What an owner wishes of a channel, in its document. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Doc } from '../../couch/documents.ts'
+import { normaliseAddress } from '../../devices/names.ts'
+import { membersOf } from '../shape.ts'
+
+export const WISHES = ['members', 'data'] as const
+type Wish = (typeof WISHES)[number]
+
+/** States in which the sidecar has seen them, or has refused them. */
+const SEEN = ['accepted', 'ready', 'error']
+
+export const isSeen = ({ state }: Doc): boolean => SEEN.includes(String(state))
+
+/** Undefined where it is no list of addresses; none is an empty one. */
+export const listOf = (members: unknown = []): readonly string[] | undefined =>
+  Array.isArray(members) && members.every((member) => typeof member === 'string') ? members : undefined
+
+export const wishesTheSame = (one: Doc, other: Doc, field: Wish): boolean =>
+  isDeepStrictEqual(wishOf(one, field), wishOf(other, field))
+
+/** Members in one spelling and order. */
+function wishOf(doc: Doc, field: Wish): unknown {
+  const members = field === 'members' ? listOf(doc.members) : undefined
+  return members ? membersOf({ members, owner: String(doc.owner) }) : doc[field]
+}
+
+/** Who is on both lists, or was added to one of them. Undefined where one of them is none. */
+export function mergeMembers(ours: unknown, theirs: unknown, base: unknown): readonly string[] | undefined {
+  const [one, other, before] = [ours, theirs, base].map(listOf)
+  if (!one || !other || !before) return undefined
+  const has = (list: readonly string[], member: string) =>
+    list.some((listed) => normaliseAddress(listed) === normaliseAddress(member))
+  const kept = one.filter((member) => has(other, member) || !has(before, member))
+  return [...kept, ...other.filter((member) => !has(one, member) && !has(before, member))]
+}

@@ -1,0 +1,112 @@
+/** What devices did offline to documents that have changed since, and of which a compaction has taken away what was before. */
+import { expect, test } from 'vitest'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { Leaf, StoredDoc } from '../../sidecar/couch/documents.ts'
+import { userNameOf } from '../../sidecar/devices/names.ts'
+import { compactAway, needs, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { addDevice, channel, inState, rolesOf, startWithMember, startWithOwner } from './rig.ts'
+
+/** As replication brings it: what was done offline upon this revision, in so many steps. */
+function offline({ _rev, docstate: _entry, ...before }: StoredDoc, change: object, steps = 1): Leaf {
+  const [generation, hash] = _rev.split('-')
+  const [start, made] = [Number(generation) + steps, ['c', 'b', 'a'].slice(0, steps).map((digit) => digit.repeat(32))]
+  return { ...before, ...change, _rev: `${start}-${made[0]}`, _revisions: { start, ids: [...made, hash!] } }
+}
+
+const leavesOf = async (database: Database, id: string) =>
+  (await database.leaves(id)).filter(({ _deleted }) => _deleted !== true)
+
+test('other members: the owner is told, and says once more what is meant', async () => {
+  needs('guarded revisions')
+  const { couch, ann, database, own } = await startWithOwner()
+  const there = couch.db(database)
+  await own.put(channel(ann, 'photos', { members: ['carl@example.com'] }))
+  const before = await inState(couch, database, 'photos', 'ready')
+  await own.put({ ...before, state: 'new', members: [] })
+  const after = await eventually(async () => {
+    const doc = await inState(couch, database, 'photos', 'ready')
+    expect(doc.members).toEqual([])
+    return doc
+  })
+  await compactAway(there, [before])
+
+  await own.merge([offline(before, { state: 'new', members: ['carl@example.com', 'dora@example.com'] })])
+  const told = await inState(couch, database, 'photos', 'error')
+  expect(told).toMatchObject({ members: [], database: after.database, error: { code: 'changed_twice' } })
+  expect((told.error as { reason: string }).reason).toContain('dora@example.com')
+  await eventually(async () => expect(await leavesOf(there, 'photos')).toHaveLength(1))
+  const { error: _error, ...rest } = told
+  await own.put({ ...rest, state: 'new', members: ['dora@example.com'] })
+  expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ members: ['dora@example.com'] })
+})
+
+test.each([1, 3])('a closing is done, after %i steps', async (steps) => {
+  needs('guarded revisions')
+  const { couch, ann, database, own } = await startWithOwner()
+  await own.put(channel(ann, 'photos'))
+  const before = await inState(couch, database, 'photos', 'ready')
+  await own.put({ ...before, state: 'new', data: { color: 'red' } })
+  await eventually(async () =>
+    expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ data: { color: 'red' } }),
+  )
+  await compactAway(couch.db(database), [before])
+  await own.merge([offline(before, { state: 'closing', close: 'archive' }, steps)])
+  await inState(couch, database, 'photos', 'closed')
+})
+
+test('exceptions for devices are merged, and a device is revoked', async () => {
+  needs('guarded revisions')
+  const { couch, controlDb, ann, phone, database, own } = await startWithOwner()
+  const tablet = await addDevice(couch, controlDb, ann)
+  const there = couch.db(database)
+  await own.put(channel(ann, 'photos'))
+  const subscription = await inState(couch, database, 'subscription:photos', 'active')
+  const copy = await inState(couch, database, tablet.user, 'active')
+  await own.put({ ...subscription, devices: { [phone.user]: 'paused' } })
+  await there.put({ ...copy, name: 'tablet' })
+  await compactAway(there, [subscription, copy])
+
+  await own.merge([
+    offline(subscription, { devices: { [tablet.user]: 'paused' } }),
+    offline(copy, { state: 'revoked' }),
+  ])
+  await eventually(async () =>
+    expect(await there.find('subscription:photos')).toMatchObject({
+      ...{ state: 'active', devices: { [phone.user]: 'paused', [tablet.user]: 'paused' } },
+    }),
+  )
+  await eventually(async () => expect(await couch.db('_users').find(`org.couchdb.user:${tablet.user}`)).toBeUndefined())
+  expect(await couch.db('_users').find(`org.couchdb.user:${phone.user}`)).toBeDefined()
+})
+
+test('whom the owner has removed has no access, though the owner is to say something else once more', async () => {
+  const { couch, control, anns, ready, record, bob, his } = await startWithMember()
+  const error = { code: 'changed_twice', reason: 'others had data', at: new Date().toISOString() }
+  const { docstate: _entry, ...doc } = ready
+  await couch
+    .db(anns)
+    .put({ ...doc, _rev: (await couch.db(anns).get('photos'))._rev, state: 'error', members: [], error })
+  await eventually(async () => {
+    const { docstate: _told, ...known } = await control.get(record._id)
+    await control.put({ ...known, state: 'changed' }) // what the handler of the wish has done before
+  })
+  await eventually(async () => expect(await rolesOf(couch, his)).toEqual([bob.role]))
+  expect(await couch.db(anns).get('photos')).toMatchObject({ state: 'error', members: [] })
+})
+
+test('a device cannot be written off before there is one: its copy is written again, and then it can be revoked', async () => {
+  needs('guarded revisions')
+  const { couch, controlDb, ann, database, own } = await startWithOwner()
+  const id = `device:${uniqueName('later')}`
+  const _id = userNameOf(id)
+  const forged = { _id, _rev: `1-${'f'.repeat(32)}`, type: 'device', device_id: 'device:none' }
+  await own.merge([offline(forged, { state: 'revoked' })])
+  await eventually(async () => expect((await couch.db(database).get(_id)).docstate).toHaveProperty('handled'))
+
+  await addDevice(couch, controlDb, ann, id)
+  const copy = await inState(couch, database, _id, 'active')
+  expect(copy).toMatchObject({ device_id: id, user: _id, owner: ann.address })
+  await own.put({ ...copy, state: 'revoked' })
+  await eventually(async () => expect(await couch.db('_users').find(`org.couchdb.user:${_id}`)).toBeUndefined())
+})

@@ -1,0 +1,74 @@
+/** `SIDECAR_CHANNEL_DDOCS`: what channels get beside the sidecar's own design document. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import { runCommand } from '../acceptance/process.ts'
+import { ddocFolder } from '../deploy/folder.ts'
+import { couchUrl, deleteDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { channel, inState, startWithOwner } from './rig.ts'
+
+const view = (name: string, key: string) => ({
+  [`${name}/views/notes/map.js`]: `export default function (doc) { if (doc.text) emit(doc.${key}) }`,
+})
+
+/** What the view `notes` answers. */
+const notes = async (couch: Couch, db: string, ddoc: string) =>
+  (await couch.db(db).view(ddoc, 'notes')).rows.map(({ key }) => key)
+
+test('a new channel has the design documents of all folders: their views answer its devices', async () => {
+  const channelDdocs = [ddocFolder(view('by-text', 'text')), ddocFolder(view('by-color', 'color'))]
+  const { couch, phone, ann, own, database } = await startWithOwner({ config: { channelDdocs } })
+  await own.put(channel(ann, 'photos'))
+  const { database: name } = await inState(couch, database, 'photos', 'ready')
+  const db = String(name)
+  await eventually(() => phone.couch.db(db).put({ _id: 'note', text: 'hello', color: 'red' }))
+  expect(await notes(phone.couch, db, 'by-text')).toEqual(['hello'])
+  expect(await notes(phone.couch, db, 'by-color')).toEqual(['red'])
+  await expect(phone.couch.db(db).put({ _id: 'description' }), 'the own guard is there, too').rejects.toThrow()
+  expect(await couch.db(database).find('_design/by-text'), 'only channels').toBeUndefined()
+})
+
+test('deploy makes no database for a channel that has lost its own', async () => {
+  const { couch, controlDb, ann, own, database } = await startWithOwner()
+  await own.put(channel(ann, 'photos'))
+  const name = String((await inState(couch, database, 'photos', 'ready')).database)
+  await deleteDb(name)
+  const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb }
+  expect(await runCommand(['deploy'], settings)).toMatchObject({ code: 0, stderr: '' })
+  await expect(couch.db(name).info()).rejects.toMatchObject({ code: 'not_found' })
+})
+
+test('deploy brings what has changed into the channels that are there, and into no archived one', async () => {
+  const folder = ddocFolder(view('by', 'text'))
+  const { couch, controlDb, phone, ann, own, database } = await startWithOwner({ config: { channelDdocs: [folder] } })
+  for (const _id of ['photos', 'diary', 'old']) await own.put(channel(ann, _id))
+  const [photos, diary, old] = await Promise.all(
+    ['photos', 'diary', 'old'].map(async (id) => String((await inState(couch, database, id, 'ready')).database)),
+  )
+  await own.put({ ...(await own.get('old')), state: 'closing', close: 'archive' })
+  await inState(couch, database, 'old', 'closed')
+  for (const db of [photos!, diary!]) {
+    await eventually(() => phone.couch.db(db).put({ _id: 'note', text: 'hello', color: 'red' }))
+    expect(await notes(phone.couch, db, 'by')).toEqual(['hello'])
+  }
+
+  for (const [path, text] of Object.entries({ ...view('by', 'color'), ...view('more', 'text') })) {
+    mkdirSync(join(folder, path, '..'), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb, SIDECAR_CHANNEL_DDOCS: folder }
+  const { code, stdout, stderr } = await runCommand(['deploy'], settings)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout.match(new RegExp(`^${photos}$`, 'gm')), 'told of once').toHaveLength(1)
+  for (const db of [photos!, diary!]) {
+    expect(await notes(phone.couch, db, 'by')).toEqual(['red'])
+    expect(await notes(phone.couch, db, 'more')).toEqual(['hello'])
+  }
+  const followed = await runCommand(['deploy', '--dry-run'], { ...settings, SIDECAR_DATABASES: photos! })
+  expect(followed.stdout.match(new RegExp(`^${photos}$`, 'gm')), 'also where it is followed').toHaveLength(1)
+  expect(followed.stdout).toContain('  _design/docstate would be created\n')
+  expect(await couch.db(old!).find('_design/more')).toBeUndefined()
+  expect(await couch.db(database).find('_design/more')).toBeUndefined()
+})
