@@ -1,24 +1,27 @@
 import { seqText, type Seq } from '../couch/documents.ts'
 import type { Reading } from '../couch/survey.ts'
-import type { DispatchTable } from '../docstate/assess.ts'
+import type { Waits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
 import type { KeptPlace, PlaceStore } from '../feed/place-store.ts'
+import type { Matched } from './matching.ts'
 
 /** What is known of a database that is visited now and then. */
 export interface Berth {
   readonly name: string
-  /** The handlers that its design document knows; undefined before the first visit. */
-  table: DispatchTable | undefined
+  /** What is handled there; undefined before the first visit. */
+  matched: Matched | undefined
   /** Keeps its place; undefined before the first visit. */
   places: PlaceStore | undefined
   /** Where the last visit ended; undefined before the first, and when it is of another life. */
   place: KeptPlace | undefined
+  /** What visits wait for, one after the other; undefined if they wait for nothing. */
+  waits: Waits | undefined
   /** How far the database was when it was at rest; undefined if it may not be. */
   changes: number | undefined
   /** How far it was when all were looked at. */
   reading: Reading | undefined
-  /** Somebody has told of a change there, which `reading` may not know. */
-  isTold: boolean
+  /** Somebody has told of a change there, once: `reading` may not have it. */
+  wasTold: boolean
   /** Looks one after the other that have not found it. */
   missing: number
   /** It is gone, or another worker's: forgotten when its visit is over. */
@@ -34,14 +37,25 @@ export interface OpenVisit {
 }
 
 export const createBerth = (name: string): Berth => ({
-  ...{ name, table: undefined, places: undefined, place: undefined, changes: undefined, reading: undefined },
-  ...{ isTold: false, missing: 0, isLeft: false, visit: undefined },
+  name,
+  matched: undefined,
+  places: undefined,
+  place: undefined,
+  waits: undefined,
+  changes: undefined,
+  reading: undefined,
+  wasTold: false,
+  missing: 0,
+  isLeft: false,
+  visit: undefined,
 })
 
 /** It is, or may be, another database of the same name. */
 export function forgetPlace(berth: Berth): void {
+  berth.matched = undefined // its design document may be another, or none
   berth.places = undefined // it remembers a revision
   berth.place = undefined
+  berth.waits = undefined
   berth.changes = undefined
   berth.reading = undefined
 }

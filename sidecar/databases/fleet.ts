@@ -44,7 +44,9 @@ export function createFleet(options: FleetOptions): Fleet {
 
   const visits = new Visits({
     ...options,
-    ...{ compiler: createCompiler(), berths, jobOf },
+    compiler: createCompiler(),
+    berths,
+    jobOf,
     onEnd(berth, again) {
       if (berth.isLeft) berths.delete(berth.name)
       else if (again) tell(berth.name)
@@ -59,6 +61,7 @@ export function createFleet(options: FleetOptions): Fleet {
 
   function berthOf(name: string): Berth {
     const berth = berths.get(name) ?? createBerth(name)
+    berth.isLeft = false // it is back, before its visit was over
     berths.set(name, berth)
     return berth
   }
@@ -82,7 +85,13 @@ export function createFleet(options: FleetOptions): Fleet {
   }
 
   const sweep = createSweep({
-    ...{ couch, berths, berthOf, isOurs, renew, leave, log },
+    couch,
+    berths,
+    berthOf,
+    isOurs,
+    renew,
+    leave,
+    log,
     find(berth) {
       if (visits.find(berth)) swept += 1
     },
@@ -101,7 +110,10 @@ export function createFleet(options: FleetOptions): Fleet {
       await together([(until) => visits.run(until), (until) => sweeps.run(until)], signal)
     },
     counts: () => ({
-      ...{ databases: berths.size, open: visits.open, waiting: visits.waiting, swept },
+      databases: berths.size,
+      open: visits.open,
+      waiting: visits.waiting,
+      swept,
       ...visits.counts,
     }),
   }

@@ -4,9 +4,11 @@ import type { CouchError } from '../couch/errors.ts'
 import { patiently } from '../couch/patiently.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import type { Sharing } from '../workers/sharing.ts'
-import { matching, prepare, type PrepareOptions } from './prepare.ts'
+import { matchAgain, matching } from './matching.ts'
+import { prepare, type PrepareOptions } from './prepare.ts'
 
-export interface FollowOptions extends Omit<EngineOptions, 'database' | 'part' | 'table' | 'prepare'>, PrepareOptions {
+export interface FollowOptions
+  extends Omit<EngineOptions, 'database' | 'part' | 'prepare' | 'matchAgain'>, PrepareOptions {
   readonly random: Random
   readonly sharing: Sharing
   readonly onEngine: (engine: Engine) => void
@@ -29,11 +31,15 @@ export async function followDatabase(options: FollowOptions, signal: AbortSignal
     const ask = () => prepare(options, signal)
     const there = await patiently(ask, { clock, random, signal, onTrouble })
     if (there) {
-      const table = matching(options, there)
+      let matched = matching(options, there)
       await within(clock, WHO_IS_THERE_MS, sharing.known, signal)
       const engine = createEngine({
         ...options,
-        ...{ database: couch.db(name), table, part: sharing.of(name), prepare: (until) => prepare(options, until) },
+        database: couch.db(name),
+        table: matched.table,
+        part: sharing.of(name),
+        prepare: (until) => prepare(options, until),
+        matchAgain: async (rev, until) => (matched = await matchAgain(options, matched, rev, until)).table,
       })
       options.onEngine(engine)
       return engine.run(signal)

@@ -25,7 +25,7 @@ export function workOut(jobOf: JobOf): (database: string) => WorkedOut {
     const before = known.get(job.table)
     if (before) return before
     const places = placesOf(job.table)
-    const made = { ...job, places, owner: ownerOf(places) }
+    const made = { ...job, places, owner: ownerOf(job.table) }
     known.set(job.table, made)
     return made
   }

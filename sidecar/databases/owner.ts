@@ -1,11 +1,21 @@
 import { createHash } from 'node:crypto'
-import type { Place } from '../workers/sharing.ts'
+import { typesOf, type DispatchTable } from '../docstate/assess.ts'
 
 /**
- * Whose the places are in databases that are visited: of all workers that handle the same. With other handlers a
- * database is read from its start: there may be documents in it that nobody has asked about.
+ * Whose the places are in databases that are visited: of all workers that look for the same. With another handler, or an
+ * end of a state, or a machine, a database is read from its start: there may be documents in it that nobody has asked about.
  */
-export function ownerOf(places: readonly Place[]): string {
-  const names = places.map(({ type, state }) => JSON.stringify([type, state])).sort()
-  return `visits:${createHash('sha256').update(names.join()).digest('hex').slice(0, 16)}`
+export function ownerOf(table: DispatchTable): string {
+  const { registrations, machines, resolvers = new Map<string, unknown>() } = table
+  const ends = Object.entries(machines).flatMap(([type, machine]) =>
+    Object.entries(machine).flatMap(([state, { timeout }]) => (timeout ? [['end', type, state]] : [])),
+  )
+  const names = [
+    ...registrations.map(({ type, state }) => ['handler', type, state]),
+    ...ends,
+    ...typesOf(table).map((type) => ['conflicts', type]),
+    ...[...resolvers.keys()].map((type) => ['resolver', type]),
+  ]
+  const sorted = names.map((name) => JSON.stringify(name)).sort()
+  return `visits:${createHash('sha256').update(sorted.join()).digest('hex').slice(0, 16)}`
 }

@@ -1,16 +1,19 @@
 import type { Slots } from '../core/slots.ts'
+import { untilAny } from '../core/until-any.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
+import { createWaits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
 import { pagesOf } from '../feed/change.ts'
 import { createPlaceStore, type PlaceStore } from '../feed/place-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
 import { changesAt, type Berth } from './berth.ts'
-import { matching, prepare, type PrepareOptions } from './prepare.ts'
+import { matchAgain, matching } from './matching.ts'
+import { prepare, type PrepareOptions } from './prepare.ts'
 
 export interface VisitOptions
-  extends Omit<EngineOptions, 'database' | 'part' | 'table' | 'prepare' | 'visit'>, PrepareOptions {
+  extends Omit<EngineOptions, 'database' | 'part' | 'prepare' | 'matchAgain' | 'visit'>, PrepareOptions {
   readonly random: Random
   /** Of all visits: for reading. */
   readonly slots: Slots
@@ -46,12 +49,13 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   const isFirst = berth.place === undefined
   berth.place ??= await store.load(signal)
   const { rest } = berth.place ?? {}
-  if (isFirst && rest && !berth.isTold && isWhereItWas(berth)) return atRest(berth, rest.nextAt)
-  if (!berth.table) {
+  if (isFirst && rest && !berth.wasTold && isWhereItWas(berth)) return atRest(berth, rest.nextAt)
+  if (!berth.matched) {
     const ddoc = await prepare(options, signal)
     if (!ddoc) return { kind: 'missing' }
-    berth.table = matching(options, ddoc)
+    berth.matched = matching(options, ddoc)
   }
+  let { matched } = berth
 
   const listFirst = berth.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
   const before = berth.reading?.changes ?? 0
@@ -59,21 +63,30 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   let takenBefore = 0
   berth.changes = undefined
   const leaving = new AbortController()
-  const until = AbortSignal.any([signal, leaving.signal])
   const places: PlaceStore = {
     load: () => Promise.resolve(berth.place),
     async save(place, signal) {
-      await store.save(place, signal)
+      // What waits for a deploy is at rest for us; whoever begins after the deploy has to list it.
+      await store.save(matched.table === options.table ? place : { ...place, rest: undefined }, signal)
       berth.place = place
     },
   }
   const engine = createEngine({
     ...options,
-    ...{ database, table: berth.table, prepare: (until) => prepare(options, until) },
+    database,
+    table: matched.table,
+    prepare: (until) => prepare(options, until),
+    async matchAgain(rev, until) {
+      const again = await matchAgain(options, matched, rev, until)
+      if (again !== matched && berth.place) berth.place = { ...berth.place, rest: undefined } // until it is listed
+      berth.matched = matched = again
+      return again.table
+    },
     visit: {
       places,
       listFirst,
       nextAt: listFirst ? undefined : rest?.nextAt,
+      waits: (berth.waits ??= createWaits(() => clock.ticks())),
       read: (from, signal) => readWhenTold({ ...options, readPage, life, from, bell }, signal),
     },
   })
@@ -89,19 +102,22 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     berth.reading?.life ?? String((await database.info({ signal })).instance_start_time)
 
   onEngine(engine)
-  const running = engine.run(until)
-  running.catch((thrown: unknown) => leaving.abort(thrown))
-  bell.ring()
-  try {
-    const visited = await untilRest()
-    if (visited.kind === 'rest') berth.changes = Math.max(read, before)
-    return visited
-  } finally {
-    leaving.abort(new Error('the visit is over'))
-    await running
-  }
+  return untilAny([signal, leaving.signal], async (until) => {
+    const running = engine.run(until)
+    running.catch((thrown: unknown) => leaving.abort(thrown))
+    bell.ring()
+    try {
+      const visited = await untilRest(until)
+      if (visited.kind === 'rest') berth.changes = Math.max(read, before)
+      return visited
+    } finally {
+      leaving.abort(new Error('the visit is over'))
+      await running
+      if (berth.waits?.size === 0) berth.waits = undefined // thousands of databases wait for nothing
+    }
+  })
 
-  async function untilRest(): Promise<Visited> {
+  async function untilRest(until: AbortSignal): Promise<Visited> {
     for (;;) {
       await clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
       const rest = engine.rest()

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import { Queue } from '../core/queue.ts'
 import { Slots } from '../core/slots.ts'
+import { untilAny } from '../core/until-any.ts'
 import { CouchError, type CouchErrorCode } from '../couch/errors.ts'
 import { Strikes } from '../couch/strikes.ts'
 import type { Counts } from '../docstate/counts.ts'
@@ -8,6 +8,7 @@ import type { Engine } from '../docstate/engine.ts'
 import { Bell } from '../feed/bell.ts'
 import { forgetPlace, type Berth } from './berth.ts'
 import type { WorkedOut } from './jobs.ts'
+import { Turns } from './turns.ts'
 import { visit, type VisitOptions } from './visit.ts'
 
 type OfOne = 'name' | 'kind' | 'table' | 'owner' | 'slots' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts'
@@ -18,6 +19,8 @@ export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
   readonly countsOf: (database: string) => Counts
   /** How many databases are read at once. */
   readonly reads: number
+  /** How many visits are open at once. Default 1000. */
+  readonly mostOpen?: number
   /** Of the databases that are visited now. */
   readonly engines: Map<string, Engine>
   /** A visit has ended; `again`: another one is wanted. */
@@ -29,22 +32,17 @@ export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
 const MOST_OPEN = 1000
 /** After one that could not begin, or not go on; up to twice as long. */
 const AGAIN_MS = 5000
-/** Of so many that begin, one is of a database of which nobody has told. */
-const ONE_IN = 4
 
 /** The visits that are made: databases wait for theirs, and so many are read at once. */
 export class Visits {
   readonly counts = { visits: 0, reads: 0 }
   readonly #options: VisitsOptions
-  readonly #told = new Queue()
-  readonly #found = new Queue()
-  readonly #due = new Queue()
+  readonly #turns = new Turns()
   readonly #slots: Slots
   readonly #strikes: Strikes
   readonly #underWay = new Set<Promise<void>>()
   /** Those that have not yet read anything. */
   #beginning = 0
-  #begun = 0
   #waiting = new AbortController()
   #signal = AbortSignal.abort()
   #mistake: { readonly thrown: unknown } | undefined
@@ -59,71 +57,63 @@ export class Visits {
     return this.#underWay.size
   }
   get waiting(): number {
-    return this.#told.size + this.#found.size + this.#due.size
+    return this.#turns.size
   }
 
   /** Somebody has told of a change there. */
   tell(berth: Berth): void {
-    berth.isTold = true
-    this.#found.remove(berth.name)
-    this.#want(berth, this.#told)
+    berth.wasTold = true
+    this.#want(berth, (name) => this.#turns.tell(name))
   }
 
   /** It may have changed. False if that was known. */
   find(berth: Berth): boolean {
-    if (this.#told.has(berth.name) || this.#found.has(berth.name)) return false
-    this.#want(berth, this.#found)
+    if (this.#turns.hasNewsOf(berth.name)) return false
+    this.#want(berth, (name) => this.#turns.find(name))
     return true
   }
 
   /** No visit any more: the one that is open ends. */
   remove({ name, visit }: Berth): void {
-    this.#told.remove(name)
-    this.#found.remove(name)
-    this.#due.remove(name)
+    this.#turns.remove(name)
     visit?.leave(new Error(`${name} is not visited any more`))
   }
 
   /** Until the signal aborts, and all that was open has ended. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, reads } = this.#options
+    const { clock, reads, mostOpen = MOST_OPEN } = this.#options
     this.#signal = signal
     while (!signal.aborted && !this.#mistake) {
       this.#waiting = new AbortController()
-      this.#due.ripen(clock.ticks())
-      while (this.open < MOST_OPEN && this.#beginning < reads * 2 && this.#strikes.restsUntil === undefined) {
-        const name = this.#next()
+      this.#turns.ripen(clock.ticks())
+      while (this.open < mostOpen && this.#beginning < reads * 2 && this.#strikes.restsUntil === undefined) {
+        const name = this.#turns.take()
         if (name === undefined) break
         this.#begin(name)
       }
-      const at = Math.min(this.#due.nextAt() ?? Infinity, this.#strikes.restsUntil ?? Infinity)
+      const at = Math.min(this.#turns.nextAt() ?? Infinity, this.#strikes.restsUntil ?? Infinity)
       const pauseMs = Math.max(1, Math.min(60_000, at - clock.ticks()))
-      await clock.sleep(pauseMs, AbortSignal.any([signal, this.#waiting.signal])).catch(() => undefined)
+      const sleep = (until: AbortSignal) => clock.sleep(pauseMs, until)
+      await untilAny([signal, this.#waiting.signal], sleep).catch(() => undefined)
     }
     await Promise.all(this.#underWay)
     if (this.#mistake) throw this.#mistake.thrown
   }
 
-  #want({ name, visit }: Berth, queue: Queue): void {
+  #want({ name, visit }: Berth, wait: (name: string) => void): void {
     if (visit) return visit.bell.ring()
-    queue.add(name)
+    wait(name)
     this.#waiting.abort()
-  }
-
-  /** Those of whom somebody has told go first, but never alone. */
-  #next(): string | undefined {
-    const isOthersTurn = this.#begun++ % ONE_IN === 0
-    const others = () => this.#due.take() ?? this.#found.take()
-    return isOthersTurn ? (others() ?? this.#told.take()) : (this.#told.take() ?? others())
   }
 
   #begin(name: string): void {
     const berth = this.#options.berths.get(name)
     if (!berth || berth.visit) return
+    this.#turns.remove(name) // for whatever else it waited: one visit does it all
     const leaving = new AbortController()
     const bell = new Bell()
     berth.visit = { bell, leave: (reason) => leaving.abort(reason) }
-    const going = this.#go(berth, bell, AbortSignal.any([this.#signal, leaving.signal]))
+    const going = untilAny([this.#signal, leaving.signal], (until) => this.#go(berth, bell, until))
       .catch((thrown: unknown) => void (this.#mistake ??= { thrown }))
       .finally(() => {
         this.#underWay.delete(going)
@@ -144,8 +134,12 @@ export class Visits {
     }
     const ofOne = {
       ...jobOf(name),
-      ...{ name, counts: countsOf(name), log: child },
-      ...{ slots: this.#slots, isCrowded: () => this.waiting > 0, onRead },
+      name,
+      counts: countsOf(name),
+      log: child,
+      slots: this.#slots,
+      isCrowded: () => this.waiting > 0,
+      onRead,
       onEngine: (engine: Engine) => void engines.set(name, engine),
     }
     try {
@@ -188,6 +182,6 @@ export class Visits {
   }
 
   #comeAgain(name: string, inMs: number): void {
-    this.#due.addAt(name, this.#options.clock.ticks() + inMs)
+    this.#turns.addAt(name, this.#options.clock.ticks() + inMs)
   }
 }

@@ -1,10 +1,11 @@
 /** Where a visit begins, and what is believed of it. */
 import { expect, test } from 'vitest'
+import type { Machines, State } from '../../ddocs/machine.ts'
 import { ownerOf } from '../../sidecar/databases/owner.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'
-import { createPrefix, make, order, startFleet, type Rig } from './rig.ts'
+import { createPrefix, make, order, startFleet, stateOf, type Rig, type RigOptions } from './rig.ts'
 
 /** Only events bring a visit, after the first look. */
 const HARDLY = [600_000, 600_000] as const
@@ -53,8 +54,31 @@ test('a place that somebody else has written makes nobody miss a document', asyn
   await first.stop()
 
   await a!.put(order('meanwhile'))
-  const place = (await a!.find(`_local/couchdb-sidecar:${ownerOf([{ type: 'order', state: 'paid' }])}`))!
+  const place = (await a!.find(`_local/couchdb-sidecar:${ownerOf(first.table)}`))!
   await a!.put({ ...place, seq: (await a!.info()).update_seq, next_at: null })
   const second = startFleet(prefix, { lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
+})
+
+test('a state that newly has an end ends, also for documents that were at rest before', async () => {
+  const prefix = createPrefix()
+  const name = `${prefix}-db-a`
+  const paid: State = { mode: 'safe', create: 'client', next: { expired: 'sidecar' } }
+  const keep: RigOptions['register'] = (control, handled) =>
+    control.safe('order', 'paid', (doc) => {
+      handled.push(doc._id)
+      return Promise.resolve(doc)
+    })
+  const machinesOf = (paid: State): Machines => ({ order: { paid, expired: {}, error: {} } })
+  const first = startFleet(prefix, { machines: machinesOf(paid), register: keep, lookAgainMs: HARDLY })
+  const [a] = await make(first, name)
+  await a!.put(order('kept'))
+  first.tell(name, 'created')
+  await eventually(() => expect(first.handled).toEqual(['kept']))
+  await untilRest(first, 1)
+  await first.stop()
+
+  const timeout = { afterMs: 1000, next: 'expired' }
+  startFleet(prefix, { machines: machinesOf({ ...paid, timeout }), register: keep, lookAgainMs: HARDLY })
+  await eventually(async () => expect(await stateOf(a!, 'kept')).toBe('expired'))
 })

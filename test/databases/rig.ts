@@ -13,11 +13,12 @@ import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 
-interface RigOptions extends Partial<ServeOptions> {
+export interface RigOptions extends Partial<ServeOptions> {
   /** By which the server is reached. */
   readonly by?: string
   readonly url?: string
   /** Default: a paid order becomes an invoiced one. */
+  readonly machines?: Machines
   readonly register?: (control: Control<Machines>, handled: string[]) => void
 }
 
@@ -46,7 +47,7 @@ const undivided: Sharing = {
 /** Serves a control database and those of a glob, until the end of the test. */
 export function startFleet(
   prefix: string,
-  { url = couchUrl(), by = url, register = invoice, ...own }: RigOptions = {},
+  { url = couchUrl(), by = url, machines = {}, register = invoice, ...own }: RigOptions = {},
 ) {
   const couch = createTestCouch({ url })
   const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
@@ -54,7 +55,7 @@ export function startFleet(
   const [controlDb, databases] = own.databases
     ? [`${prefix}-control`, own.databases]
     : [`${prefix}-control`, [`${prefix}-db-*`]]
-  const control = createControl<Machines>({})
+  const control = createControl(machines)
   const handled: string[] = []
   register(control, handled)
   const engines = new Map<string, Engine>()
@@ -81,7 +82,7 @@ export function startFleet(
   }
   onTestFinished(stop)
   return {
-    ...{ couch, events, engines, tallies, handled, served, stop, controlDb },
+    ...{ couch, events, engines, tallies, handled, served, stop, controlDb, table: control },
     fleet: () => served.fleet.counts(),
     tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
       events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),

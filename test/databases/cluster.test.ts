@@ -1,0 +1,108 @@
+/** Workers at different nodes of a cluster that all visit the same databases: nobody has told them whose these are. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { watchClaims, untilSettled } from '../docstate/claims/watched-claims.ts'
+import { installDocstate } from '../docstate/install.ts'
+import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
+import { findPortMapper, startCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { oneAtATime } from '../support/one-at-a-time.ts'
+import { make, order, startFleet, type RigOptions } from './rig.ts'
+
+oneAtATime()
+
+let cluster: CouchCluster
+beforeAll(async () => {
+  if (findPortMapper()) cluster = await startCluster()
+})
+afterAll(() => cluster?.stop())
+
+const SOON = [300, 300] as const
+/** Few at a time are claimed by all workers at the same time. */
+const TOGETHER = 10
+const CONTESTED = 150
+/** Of so many claims at least nobody knew at once whose the document was. */
+const BELOW_QUORUM = 10
+const timeout = 240_000
+
+/** A worker at each node, for two databases of one glob. */
+async function startRace() {
+  const prefix = uniqueName('fleet')
+  const admins = cluster.nodes.map(({ url }) => createTestCouch({ url }))
+  const databases = await make({ couch: admins[0]! }, `${prefix}-db-a`, `${prefix}-db-b`)
+  for (const database of databases) await installDocstate(database, {})
+  const effects = new Map<string, number>()
+  const register: RigOptions['register'] = (control) =>
+    control.unsafe('order', 'paid', async (doc, { database }) => {
+      const name = `${database}/${doc._id}`
+      effects.set(name, (effects.get(name) ?? 0) + 1)
+      return { ...doc, state: 'invoiced' }
+    })
+  const { watched, contested, accepted } = watchClaims()
+  const rigs = admins.map((admin, i) => {
+    const worker = `worker-${i}`
+    const couch = { ...admin, db: (name: string) => watched(admin.db(name), worker) }
+    return startFleet(prefix, {
+      url: cluster.nodes[i]!.url,
+      couch,
+      worker,
+      register,
+      leaseMs: 30_000,
+      lookAgainMs: SOON,
+    })
+  })
+  for (const rig of rigs) await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 2, open: 0 }))
+  let count = 0
+
+  /** So many in each database; tells all workers of them. */
+  async function put(more: number): Promise<void> {
+    for (const until = count + more; count < until; count += TOGETHER) {
+      const docs = Array.from({ length: TOGETHER }, (_, i) => JSON.stringify(order(`o${count + i}`)))
+      for (const database of databases) {
+        await database.bulk(docs)
+        for (const rig of rigs) rig.tell(database.name)
+      }
+    }
+  }
+  const allRun = () => eventually(() => expect(effects.size).toBe(count * 2), { within: 60_000 })
+  return {
+    effects,
+    put,
+    allRun,
+    async putUntilContested(): Promise<void> {
+      while (contested() < CONTESTED || accepted() < BELOW_QUORUM) {
+        expect(count, 'documents, and too few claims met').toBeLessThan(2000)
+        await put(50)
+        await allRun()
+      }
+    },
+    async settled(): Promise<void> {
+      for (const { name } of databases) await untilSettled(admins, name, count, { state: 'invoiced' })
+      expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+    },
+  }
+}
+
+test('workers at three nodes that all visit the same databases run each handler once', { timeout }, async () => {
+  needs('cluster')
+  const race = await startRace()
+  await race.putUntilContested()
+  await race.settled()
+})
+
+test('… with a node that is killed in the middle and brought back', { timeout }, async () => {
+  needs('cluster')
+  const race = await startRace()
+  await race.put(100)
+  await eventually(() => expect(race.effects.size).toBeGreaterThan(20), { within: 30_000 })
+  const node = cluster.nodes[2]!
+  let back: Promise<void> | undefined
+  const bringBack = () => (back ??= node.restart().then(() => cluster.whole()))
+  onTestFinished(bringBack)
+  await node.kill()
+  await race.put(50)
+  const last = () => [...race.effects.keys()].filter((name) => /\/o1[0-4]\d$/.test(name))
+  await eventually(() => expect(last().length).toBeGreaterThan(10), { within: 30_000 }) // the others go on
+  await bringBack()
+  await race.putUntilContested()
+  await race.settled()
+})

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import type { Machines } from '../../ddocs/machine.ts'
+import { ownerOf } from '../../sidecar/databases/owner.ts'
+import { createControl, type Control } from '../../sidecar/docstate/control.ts'
+
+function ownerFor(machines: Machines, register: (control: Control<Machines>) => void = () => undefined): string {
+  const control = createControl(machines)
+  register(control)
+  return ownerOf(control)
+}
+
+const timeout = { afterMs: 1000, next: 'late' }
+const paid = (control: Control<Machines>) => control.safe('order', 'paid', (doc) => Promise.resolve(doc))
+const late = (control: Control<Machines>) => control.safe('order', 'late', (doc) => Promise.resolve(doc))
+
+test('places belong to those who look for the same, in whatever order it was said', () => {
+  const machines: Machines = { order: { paid: { mode: 'safe' }, late: { mode: 'safe' } } }
+  const both = ownerFor(machines, (control) => (paid(control), late(control)))
+  expect(ownerFor(machines, (control) => (late(control), paid(control)))).toBe(both)
+  const longer = { order: { paid: { timeout: { ...timeout, afterMs: 2000 } }, late: {} } }
+  expect(ownerFor(longer)).toBe(ownerFor({ order: { paid: { timeout }, late: {} } }))
+})
+
+test('whoever looks for more has places of his own', () => {
+  const ended: Machines = { order: { paid: { mode: 'safe', timeout }, late: {} } }
+  const endless: Machines = { order: { paid: { mode: 'safe' }, late: {} } }
+  const resolver = (control: Control<Machines>) => control.resolve('order', ({ ours }) => ours)
+  const owners = [
+    ownerFor({}),
+    ownerFor({}, resolver),
+    ownerFor(endless),
+    ownerFor(endless, paid),
+    ownerFor(ended),
+    ownerFor(ended, paid),
+  ]
+  expect(new Set(owners).size).toBe(owners.length)
+})

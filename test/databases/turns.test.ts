@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { Turns } from '../../sidecar/databases/turns.ts'
+
+const NOW = 1000
+
+/** How many of each kind have their turn among so many, where of these kinds there are always some. */
+function share(among: number, ...kinds: readonly ('told' | 'found' | 'due')[]) {
+  const turns = new Turns()
+  const counts: Record<string, number> = {}
+  for (let i = 0; i < among; i++) {
+    if (kinds.includes('told')) turns.tell(`told ${i}`)
+    if (kinds.includes('found')) turns.find(`found ${i}`)
+    if (kinds.includes('due')) turns.addAt(`due ${i}`, NOW)
+    turns.ripen(NOW)
+    const kind = turns.take()!.split(' ')[0]!
+    counts[kind] = (counts[kind] ?? 0) + 1
+  }
+  return counts
+}
+
+test('all have their turns, whoever else waits: most of them those of whom somebody has told', () => {
+  expect(share(80, 'told', 'found', 'due')).toEqual({ told: 60, found: 10, due: 10 })
+  expect(share(80, 'told', 'found')).toEqual({ told: 60, found: 20 })
+  expect(share(80, 'told', 'due')).toEqual({ told: 60, due: 20 })
+  expect(share(80, 'found', 'due')).toEqual({ found: 40, due: 40 })
+  for (const kind of ['told', 'found', 'due'] as const) expect(share(80, kind)).toEqual({ [kind]: 80 })
+})
+
+test('those of a kind come in the order in which they came', () => {
+  const turns = new Turns()
+  for (const name of ['a', 'b', 'a', 'c']) turns.find(name)
+  expect([turns.take(), turns.take(), turns.take(), turns.take()]).toEqual(['a', 'b', 'c', undefined])
+})
+
+test('what was found and is told of then waits once', () => {
+  const turns = new Turns()
+  turns.find('a')
+  turns.tell('a')
+  expect([turns.size, turns.hasNewsOf('a'), turns.take(), turns.size]).toEqual([1, true, 'a', 0])
+  expect(turns.hasNewsOf('a')).toBe(false)
+})
+
+test('nobody comes before the time, nor who was removed', () => {
+  const turns = new Turns()
+  turns.addAt('later', NOW + 1)
+  for (const name of ['told', 'found', 'due']) turns.addAt(name, NOW)
+  turns.tell('told')
+  turns.find('found')
+  for (const name of ['told', 'found', 'due']) turns.remove(name)
+  turns.ripen(NOW)
+  expect([turns.take(), turns.nextAt()]).toEqual([undefined, NOW + 1])
+})
