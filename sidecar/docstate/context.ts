@@ -55,7 +55,7 @@ export function createRun(options: ContextOptions, flight: Flight): Run {
     },
     get log() {
       const { type, state } = flight.registration
-      return (log ??= options.log.child({ db: options.database.name, doc: flight.id, type, state }))
+      return (log ??= options.log.child({ doc: flight.id, type, state }))
     },
     get mail() {
       const { key, signal } = context

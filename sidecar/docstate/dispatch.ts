@@ -9,7 +9,7 @@ import type { DueQueue } from './finding/due.ts'
 import { Flights, type Landing } from './flights.ts'
 import type { Fly } from './fly.ts'
 import type { Lane, LaneOf } from './finding/lanes.ts'
-import { LeaseWatch } from './claims/lease-watch.ts'
+import type { LeaseWatch } from './claims/lease-watch.ts'
 import { Recent } from './recent.ts'
 
 export interface DispatchOptions {
@@ -24,6 +24,8 @@ export interface DispatchOptions {
   /** For a state that ends, with no time written down. */
   readonly stamp: (afterMs: number) => Fly
   readonly due: DueQueue
+  /** Of the claims of other workers. */
+  readonly leases: LeaseWatch
   readonly counts: Counts
   readonly clock: Clock
   readonly log: Logger
@@ -44,14 +46,11 @@ const OTHERS_LEASES = 1.5
 export class Dispatch {
   readonly flights: Flights
   readonly #options: DispatchOptions
-  readonly #leases: LeaseWatch
   readonly #recent = new Recent()
 
   constructor(options: DispatchOptions) {
-    const { log, clock } = options
     this.#options = options
-    this.#leases = new LeaseWatch(() => clock.ticks())
-    this.flights = new Flights({ log, onLanded: (landing) => this.#landed(landing) })
+    this.flights = new Flights({ log: options.log, onLanded: (landing) => this.#landed(landing) })
   }
 
   /**
@@ -61,7 +60,7 @@ export class Dispatch {
    */
   offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): Lane | undefined {
     if (this.flights.join(doc, settled)) return undefined
-    const { assess, isOurs, clock, due, laneOf, recover, resolve, stamp } = this.#options
+    const { assess, isOurs, clock, due, leases, laneOf, recover, resolve, stamp } = this.#options
     const assessment = assess(doc, clock.now())
     const ours = assessment.kind !== 'ignore' && (anyway || isOurs(doc))
     switch (assessment.kind) {
@@ -80,7 +79,7 @@ export class Dispatch {
       }
       case 'claimed': {
         const { claim, registration } = assessment
-        const remaining = this.#leases.remaining(doc, claim, ours ? 1 : OTHERS_LEASES)
+        const remaining = leases.remaining(doc, claim, ours ? 1 : OTHERS_LEASES)
         if (remaining === 0 && this.flights.tryStart({ doc, bytes, settled, registration, ...recover }))
           return undefined
         due.add(doc._id, clock.now() + (remaining || SOON_MS))
@@ -88,7 +87,7 @@ export class Dispatch {
       }
       case 'untimed':
       case 'ready': {
-        this.#leases.forget(doc._id)
+        leases.forget(doc._id)
         if (!ours) break
         const lane = laneOf(assessment.registration)
         const fly = assessment.kind === 'untimed' ? stamp(assessment.afterMs) : lane.fly
@@ -127,15 +126,15 @@ export class Dispatch {
       this.flights.outdate(id, rev)
       this.#recent.covers(id, rev) // and forgets it
     }
-    this.#leases.forget(id)
+    this.#options.leases.forget(id)
     this.#options.due.forget(id)
   }
 
   #landed({ departure, flight, end, newer, unread }: Landing): void {
-    const { due, clock } = this.#options
+    const { due, leases, clock } = this.#options
     if (end === 'not-ours') this.#options.counts.inVain += 1
     const asks = this.#options.assess(flight.doc, clock.now()).kind !== 'ignore'
-    if (end === 'settled') this.#leases.forget(flight.id)
+    if (end === 'settled') leases.forget(flight.id)
     const cameBy = flight.seen !== undefined && compareRevs(flight.seen, flight.doc._rev) >= 0
     if (flight.saved && !flight.ofPast && !cameBy) this.#recent.add(flight.doc, asks)
     const hadBranches = flight.branched || flight.doc._conflicts !== undefined

@@ -11,6 +11,7 @@ import type { DispatchTable } from './assess.ts'
 import type { Counts } from './counts.ts'
 import type { ReadFeed } from './finding/watch.ts'
 import type { MailBinding } from './mail.ts'
+import type { Waits } from './waits.ts'
 
 export interface EngineOptions {
   readonly database: Database
@@ -43,6 +44,8 @@ export interface EngineOptions {
   readonly visit?: Visit
   /** Brings the design document into the database where it is missing: the database was made again. */
   readonly prepare?: (signal: AbortSignal) => Promise<unknown>
+  /** Says what is handled now that the design document has changed. Default: as before. Throws `CouchError`. */
+  readonly matchAgain?: (rev: string, signal: AbortSignal) => Promise<DispatchTable>
 }
 
 /** How a database is visited: see docs/designs/many-databases.md. */
@@ -54,4 +57,6 @@ export interface Visit {
   readonly listFirst: boolean
   /** Otherwise: when the next of them is due, milliseconds since the epoch. */
   readonly nextAt: number | undefined
+  /** Goes on from visit to visit: each would wait for a whole lease. */
+  readonly waits: Waits
 }

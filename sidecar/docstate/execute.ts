@@ -29,7 +29,7 @@ export function createExecute(options: ExecuteOptions): Execute {
       if (flight.stopped instanceof ClaimLost || thrown instanceof ClaimLost) return { kind: 'claim-lost' }
       if (flight.stopped) return { kind: 'stopped' }
       if (thrown instanceof Reject) return { kind: 'rejected', failure: failureOf(thrown) }
-      return { kind: 'failed', failure: failureOf(thrown) }
+      return { kind: 'failed', failure: failureOf(thrown), thrown }
     } finally {
       flight.done = run.done()
       flight.end()

@@ -21,9 +21,9 @@ export interface FlyOptions {
 }
 
 /**
- * `settled`: done, or written down for later. `not-ours`: another worker has it. `not-taken`: it could not be claimed
- * now, and nobody else has it. `look-again`: it has changed before its turn came, or nobody knows whose it is. `given-up`:
- * the sidecar stops; nothing was done.
+ * `settled`: done, or written down for later. `not-ours`: another worker has it. `not-taken`: nothing of it could be
+ * written now, and nobody else has it. `look-again`: it has changed before its turn came, or nobody knows whose it is.
+ * `given-up`: the sidecar stops; nothing was done.
  */
 export type FlightEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'given-up'
 
@@ -99,8 +99,7 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
     try {
       const outcome = await claimAndRun(flight, leave).finally(leave)
       if (typeof outcome === 'string') return outcome
-      await settle(flight, outcome)
-      return 'settled'
+      return await settle(flight, outcome)
     } finally {
       counts.inFlight -= 1
       claims.drop(flight)

@@ -3,7 +3,7 @@ import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
 import { everything } from '../workers/sharing.ts'
-import { createAssess, IN_CONFLICT, placesOf } from './assess.ts'
+import { createAssess, IN_CONFLICT, placesOf, type Assess, type DispatchTable } from './assess.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
 import { createResolve } from './conflicts/resolve.ts'
@@ -25,13 +25,14 @@ import { createRecover } from './recover.ts'
 import { createSettle } from './settle.ts'
 import { createStamp } from './stamp.ts'
 import { createStore } from './store.ts'
+import { createWaits } from './waits.ts'
 
 /**
  * What an engine consists of, put together; nothing runs yet. `signal` breaks off every request; once `isClosed`, what is
  * taken up is given back.
  */
 export function createParts(options: EngineOptions, signal: AbortSignal, isClosed: () => boolean) {
-  const { database, table, mailer, workers, events, worker, clock, random, log } = options
+  const { database, mailer, workers, events, worker, clock, random, log } = options
   const {
     part = everything,
     counts = new Counts(),
@@ -41,10 +42,10 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
     heartbeatMs,
     visit,
   } = options
-  const { machines } = table
+  const { machines } = options.table
   const ticks = () => clock.ticks()
+  const waits = visit?.waits ?? createWaits(ticks)
 
-  for (const place of placesOf(table)) counts.of(place) // what has not happened yet is told, too
   const answerMs = leaseMs / 2 // a write without an answer must not cost us our claims
   const writer = createWriter(database, signal, answerMs, counts.writes)
   const store = createStore({ database, writer, clock, random, signal })
@@ -59,16 +60,17 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
   const laneOf = createLanes(memory, (registration) =>
     createFly({ registration, claims, execute, settle, life, ticks, log, closed: isClosed }),
   )
-  const assess = createAssess(table)
+  let current = workOut(options.table)
+  const assess: Assess = (doc, now) => current.assess(doc, now)
   const due = new DueQueue(clock, sweepMs * 2)
   if (visit?.nextAt !== undefined) due.later(visit.nextAt)
   const dispatch = new Dispatch({
-    ...{ assess, laneOf, due, counts, clock, log },
+    ...{ assess, laneOf, due, leases: waits.leases, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
     recover: { fly: createRecover({ store, laneOf, life, clock, log }), share: memory.share() },
     resolve: {
-      fly: createResolve({ database, writer, table, due, life, clock, log, signal }),
+      fly: createResolve({ database, writer, table: options.table, due, waits, life, clock, log, signal }),
       share: memory.share(),
     },
     stamp: createStamp({ store, clock, log }),
@@ -85,11 +87,13 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
       dispatch.forgetPast()
       return prepare(stopped)
     },
+    onDdoc: matchAgain,
     ...(heartbeatMs && { heartbeatMs }),
     read: visit?.read,
   })
   const rounds = createRounds({
-    ...{ database, table, part, due, look, backlog, sweepMs, clock, random, log, prepare },
+    ...{ database, part, due, look, backlog, sweepMs, clock, random, log, prepare },
+    table: () => current.table,
     sweepFirst: visit?.listFirst ?? true,
     whenCaughtUp: async () => {
       await watch.caughtUp
@@ -98,6 +102,12 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
     },
   })
 
+  /** What is handled now: after a deploy it may be more. */
+  function workOut(table: DispatchTable) {
+    for (const place of placesOf(table)) counts.of(place) // what has not happened yet is told, too
+    return { table, assess: createAssess(table) }
+  }
+
   async function prepare(stopped: AbortSignal): Promise<void> {
     try {
       await options.prepare?.(stopped)
@@ -105,6 +115,13 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
       if (!(thrown instanceof CouchError)) throw thrown
       log.warn({ code: thrown.code, reason: thrown.message }, 'the design document could not be brought')
     }
+  }
+
+  async function matchAgain(rev: string, stopped: AbortSignal): Promise<void> {
+    const table = (await options.matchAgain?.(rev, stopped)) ?? current.table
+    if (table === current.table) return
+    current = workOut(table)
+    rounds.listSoon()
   }
 
   return { counts, claims, due, dispatch, backlog, arrivals, watch, rounds }

@@ -1,12 +1,13 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import type { Failure } from '../core/errors.ts'
+import { SidecarError, type Failure } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Claims } from './claims/claims.ts'
 import { errored, failed, parked, saved } from './documents.ts'
 import type { Flight } from './flight.ts'
+import type { FlightEnd } from './fly.ts'
 import type { Life } from './life.ts'
 import type { Store, Stored } from './store.ts'
 import type { Outcome } from './types.ts'
@@ -22,7 +23,7 @@ export interface SettleOptions {
 }
 
 /** Writes down what came of a run. The only writer of outcomes. */
-export type Settle = (flight: Flight, outcome: Outcome) => Promise<void>
+export type Settle = (flight: Flight, outcome: Outcome) => Promise<FlightEnd>
 
 const LOST: Failure = { code: 'lost', reason: 'its worker stopped before it was done' }
 
@@ -75,14 +76,22 @@ export function createSettle({ store, claims, machines, life, clock, random, log
       life.written(flight)
     }
     if (outcome.kind === 'failed' || outcome.kind === 'rejected') {
-      log.warn({ ...ids, ...outcome.failure }, 'handler failed')
+      log.warn({ ...ids, ...outcome.failure, ...stackOf(outcome) }, 'handler failed')
     }
     if (written?.kind === 'refused') log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of it')
     else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {
       log.warn(ids, 'the document was taken over while its handler ran; its outcome is not saved')
     } else log.debug(ids, 'settled')
+    if (written?.kind === 'refused') return 'not-taken'
+    return outcome.kind === 'claim-lost' && !flight.left ? 'look-again' : 'settled' // our claim may still stand in it
   }
 }
+
+/** Where to look, of what is no error of ours: those say what is wrong. */
+const stackOf = (outcome: Outcome): { stack?: string | undefined } =>
+  outcome.kind === 'failed' && outcome.thrown instanceof Error && !(outcome.thrown instanceof SidecarError)
+    ? { stack: outcome.thrown.stack }
+    : {}
 
 const refusedSave = ({ code, reason }: Failure): Failure => ({
   code: 'save_refused',

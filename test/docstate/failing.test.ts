@@ -37,6 +37,20 @@ test.each(modes)(
   },
 )
 
+test('where a handler threw stands in the log, and nowhere in the document', async () => {
+  const db = await freshDb('failing')
+  const lines: { msg: string; stack?: string }[] = []
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[0]) })
+  const mistake = () => Promise.reject(new TypeError('of mine'))
+  await startRig(db, (control) => control.safe('order', 'paid', mistake, { attempts: 1 }), { log })
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  await eventually(() =>
+    expect(lines.find(({ msg }) => msg === 'handler failed')?.stack).toMatch(/TypeError: of mine\n.*failing\.test\.ts/),
+  )
+  expect(JSON.stringify(await db.get('o'))).not.toContain('failing.test.ts')
+})
+
 test.each(modes)('a %s handler that rejects is final at once', async (mode) => {
   const db = await freshDb('failing')
   let tries = 0

@@ -13,6 +13,11 @@ export class LeaseWatch {
     this.#stillness = new Stillness(ticks)
   }
 
+  /** How many documents are watched. */
+  get size(): number {
+    return this.#stillness.size
+  }
+
   /** 0 if so many leases are over; otherwise in how many milliseconds to look again. */
   remaining(doc: StoredDoc, claim: Claim, leases = 1): number {
     const leaseMs = Math.min(MAX_LEASE_MS, Math.max(MIN_LEASE_MS, claim.lease_ms))

@@ -4,14 +4,17 @@ import { docstateOf, isClaim } from '../assess.ts'
 import { withDocstate } from '../documents.ts'
 import { compareRevs } from '../../couch/revs.ts'
 import type { Docstate } from '../types.ts'
+import type { Conflict } from './merge.ts'
 
 /** The revisions of a document that stand beside each other, with the common beginning of any two. */
 export interface Branches {
   /** Not the deleted ones. The first is what CouchDB shows. */
   readonly leaves: readonly StoredDoc[]
-  /** Undefined where CouchDB does not have it any more. */
-  base(a: StoredDoc, b: StoredDoc): Promise<StoredDoc | undefined>
+  begin(a: StoredDoc, b: StoredDoc): Promise<Begin>
 }
+
+/** In which revision two branches were one; `base` undefined where CouchDB does not have it any more. */
+export type Begin = Pick<Conflict, 'base' | 'baseRev'>
 
 /** Reads all of them. Throws `CouchError`. */
 export async function readBranches(database: Database, id: string, signal: AbortSignal): Promise<Branches> {
@@ -30,13 +33,13 @@ export async function readBranches(database: Database, id: string, signal: Abort
     .sort((a, b) => compareRevs(b._rev, a._rev))
   return {
     leaves,
-    async base(a, b) {
+    async begin(a, b) {
       const known = new Set(histories.get(b._rev))
       const rev = histories.get(a._rev)?.find((one) => known.has(one))
-      if (rev === undefined) return undefined
+      if (rev === undefined) return { base: undefined }
       const kept = await database.find(id, { rev }, { signal })
       const claimed = [a, b].find((leaf) => histories.get(leaf._rev)?.[1] === rev && isClaim(docstateOf(leaf)?.claim))
-      return kept ?? (claimed && { ...unclaimed(claimed), _rev: rev })
+      return { base: kept ?? (claimed && { ...unclaimed(claimed), _rev: rev }), baseRev: rev }
     },
   }
 }

@@ -3,6 +3,7 @@ import type { Machine } from '../../../ddocs/machine.ts'
 import { copyJson } from '../../core/copy.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../assess.ts'
+import type { Begin } from './branches.ts'
 import { checkMerged } from './check-merged.ts'
 import { chooseDocstate } from './choose-docstate.ts'
 import { withDocstate } from '../documents.ts'
@@ -12,10 +13,8 @@ import { compareRevs } from '../../couch/revs.ts'
 import type { Docstate } from '../types.ts'
 
 /** One of the revisions that stand beside the one which CouchDB shows. */
-export interface Branch {
+export interface Branch extends Begin {
   readonly leaf: StoredDoc
-  /** Where the two began; undefined where CouchDB does not have it any more. */
-  readonly base: StoredDoc | undefined
 }
 
 export interface FoldOptions {
@@ -29,9 +28,9 @@ export interface FoldOptions {
 /** One document of all: what is to be written upon `shown`. Pure, and its attachments are stubs. */
 export function fold(shown: StoredDoc, branches: readonly Branch[], options: FoldOptions): StoredDoc {
   let merged = shown
-  for (const { leaf, base } of branches) {
-    const isOurs = compareTransitions(merged, leaf, base, options.machine) <= 0
-    const conflict = isOurs ? { ours: merged, theirs: leaf, base } : { ours: leaf, theirs: merged, base }
+  for (const { leaf, ...begin } of branches) {
+    const isOurs = compareTransitions(merged, leaf, begin.base, options.machine) <= 0
+    const conflict = { ...(isOurs ? { ours: merged, theirs: leaf } : { ours: leaf, theirs: merged }), ...begin }
     const fields = Object.entries(fieldsOf(conflict, options)).filter(([name]) => !name.startsWith('_'))
     const made = { ...Object.fromEntries(fields), _id: shown._id, _rev: shown._rev } as StoredDoc
     const attachments = mergeAttachments(conflict)

@@ -10,6 +10,8 @@ export interface Conflict {
   readonly theirs: StoredDoc
   /** The revision in which both began; undefined where CouchDB does not have it any more. */
   readonly base: StoredDoc | undefined
+  /** Its `_rev`, also where CouchDB has no more of it than that. Undefined: they were never one, as far as is known. */
+  readonly baseRev?: string | undefined
 }
 
 /** Makes one document of two. Pure. `docstate`, attachments and whatever begins with `_` are seen to. */

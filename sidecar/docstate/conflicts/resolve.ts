@@ -6,7 +6,6 @@ import type { StoredDoc } from '../../couch/documents.ts'
 import { CouchError, type CouchErrorCode } from '../../couch/errors.ts'
 import type { Writer } from '../../couch/writer.ts'
 import type { DispatchTable } from '../assess.ts'
-import { BranchLeases } from './branch-leases.ts'
 import { readBranches, type Branches } from './branches.ts'
 import { carryBodies, MOST_BYTES } from './carry.ts'
 import type { DueQueue } from '../finding/due.ts'
@@ -14,13 +13,14 @@ import { fold, mergedAlready, naming, sameDocument, type Branch } from './fold.t
 import type { Fly } from '../fly.ts'
 import type { Life } from '../life.ts'
 import { takingOut } from '../claims/rivals.ts'
-import { Stuck } from './stuck.ts'
+import type { Waits } from '../waits.ts'
 
 export interface ResolveOptions {
   readonly database: Database
   readonly writer: Writer
   readonly table: DispatchTable
   readonly due: DueQueue
+  readonly waits: Pick<Waits, 'branches' | 'stuck'>
   readonly life: Life
   readonly clock: Clock
   readonly log: Logger
@@ -44,14 +44,13 @@ const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_requ
  */
 export function createResolve(options: ResolveOptions): Fly {
   const { database, writer, table, due, life, clock, log, signal } = options
-  const leases = new BranchLeases(() => clock.ticks())
-  const stuck = new Stuck(() => clock.ticks())
+  const { branches: leases, stuck } = options.waits
   const carrying = createExclusive() // bodies of attachments: of one document at a time
 
   async function merge(id: string, branches: Branches, losing: readonly StoredDoc[]): Promise<StoredDoc> {
     const shown = branches.leaves[0]!
     const others: Branch[] = []
-    for (const leaf of losing) others.push({ leaf, base: await branches.base(shown, leaf) })
+    for (const leaf of losing) others.push({ leaf, ...(await branches.begin(shown, leaf)) })
     const type = String(shown.type)
     return fold(shown, others, {
       machine: table.machines[type],
@@ -134,6 +133,7 @@ export function createResolve(options: ResolveOptions): Fly {
         const { why, hint } = step
         const isNews = stuck.add(doc)
         if (isNews) life.counts.conflicts.stuck += 1
+        due.add(id, clock.now() + stuck.remaining(doc))
         log[isNews ? 'error' : 'debug']({ doc: id, type: doc.type, why, hint }, 'a conflict cannot be resolved')
         return 'settled'
       }

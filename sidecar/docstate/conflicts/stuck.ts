@@ -22,6 +22,11 @@ export class Stuck {
     this.#ticks = ticks
   }
 
+  /** How many there are. */
+  get size(): number {
+    return this.#entries.size
+  }
+
   /** How long it is to be left alone as it is now, in milliseconds. */
   remaining(doc: StoredDoc): number {
     const entry = this.#entries.get(doc._id)

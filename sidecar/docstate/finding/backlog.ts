@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import { isoTime, type Clock } from '../../core/clock.ts'
+import { untilAny } from '../../core/until-any.ts'
 import { within } from '../../core/within.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
@@ -118,13 +119,17 @@ export class Backlog {
   async #pause(full: readonly Behind[], signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options
     const done = new AbortController()
-    const either = AbortSignal.any([signal, done.signal])
     const held = full.map(({ lane }) => lane.share.used)
     const added = new Promise<void>((resolve) => (this.#woken = resolve))
-    const rooms = full.map(({ lane }) => lane.share.whenRoom(either))
-    const inTime = await within(clock, STUCK_MS, Promise.race([...rooms, added]), signal)
-    done.abort()
-    await Promise.allSettled(rooms)
+    const inTime = await untilAny([signal, done.signal], async (until) => {
+      const rooms = full.map(({ lane }) => lane.share.whenRoom(until))
+      try {
+        return await within(clock, STUCK_MS, Promise.race([...rooms, added]), signal)
+      } finally {
+        done.abort()
+        await Promise.allSettled(rooms)
+      }
+    })
     for (const [at, { lane }] of inTime ? [] : full.entries()) {
       if (lane.share.used === held[at]) log.warn(namesOf(lane), 'none of its handlers has ended for a minute')
     }

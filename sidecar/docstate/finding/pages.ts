@@ -2,6 +2,7 @@ import type { Database, ViewQuery } from '../../couch/database.ts'
 
 /** The view of documents by state, key `[type, state, status, at]`, in every followed database (see `ddocs/`). */
 export const DDOC = 'docstate'
+export const DDOC_ID = `_design/${DDOC}`
 export const BY_STATE = 'by_state'
 /** Documents of which there is more than one last revision, key `[type, state]`. */
 export const CONFLICTS = 'conflicts'

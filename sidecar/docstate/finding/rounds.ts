@@ -13,7 +13,7 @@ import { createSweep } from './sweep.ts'
 
 export interface RoundsOptions {
   readonly database: Database
-  readonly table: DispatchTable
+  readonly table: () => DispatchTable
   readonly part: Part
   readonly due: DueQueue
   readonly look: Look
@@ -43,6 +43,8 @@ export interface Rounds {
   lookAtDue(signal: AbortSignal): Promise<void>
   /** Every minute, and when our part in the documents has changed. */
   sweepNowAndThen(signal: AbortSignal): Promise<void>
+  /** There may be documents that no change will tell of: through the list at once. */
+  listSoon(): void
 }
 
 export function createRounds(options: RoundsOptions): Rounds {
@@ -50,6 +52,7 @@ export function createRounds(options: RoundsOptions): Rounds {
   const { whenCaughtUp, sweepFirst, prepare } = options
   let looks = 0
   let isListed = !sweepFirst
+  let wake = () => {}
   const sweep = createSweep({
     database,
     table,
@@ -70,13 +73,15 @@ export function createRounds(options: RoundsOptions): Rounds {
   async function sweepOnce(signal: AbortSignal): Promise<number> {
     looks += 1
     const later = due.forgetLater()
+    const wasListed = isListed
+    isListed = true // unless somebody asks for another meanwhile
     try {
       await sweep(signal)
       log.debug('swept')
-      isListed = true
       return sweepMs
     } catch (thrown) {
       due.later(later)
+      isListed &&= wasListed
       if (!(thrown instanceof CouchError)) throw thrown
       log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
       if (thrown.code === 'not_found') await prepare(signal)
@@ -107,7 +112,6 @@ export function createRounds(options: RoundsOptions): Rounds {
     },
 
     async sweepNowAndThen(signal) {
-      let wake = () => {}
       part.onChange(() => wake(), signal)
       if (sweepFirst) await within(clock, FIRST_SWEEP_MS, whenCaughtUp(), signal)
       for (let isDue = sweepFirst; ; isDue = true) {
@@ -116,6 +120,11 @@ export function createRounds(options: RoundsOptions): Rounds {
         const nextMs = isDue ? await sweepOnce(signal) : sweepMs
         await within(clock, nextMs * (0.8 + random() * 0.4), moved, signal)
       }
+    },
+
+    listSoon() {
+      isListed = false
+      wake()
     },
   }
 }

@@ -6,7 +6,8 @@ import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, type Listed } from '
 
 export interface SweepOptions {
   readonly database: Database
-  readonly table: DispatchTable
+  /** As it is now. */
+  readonly table: () => DispatchTable
   readonly part: Part
   readonly clock: Clock
   /** Documents due later than this from now are left to the next sweep. */
@@ -31,8 +32,6 @@ const MAX_REMEMBERED = 1000
  * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */
 export function createSweep({ database, table, part, clock, horizonMs, later, look }: SweepOptions): Sweep {
-  const places = placesOf(table)
-  const types = typesOf(table)
   let waited = new Set<string>()
 
   /** One question tells where there is anything at all: mostly there is nothing. */
@@ -55,6 +54,7 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
   }
 
   return async (signal) => {
+    const known = table()
     const now = isoTime(clock.now())
     const horizon = isoTime(clock.now() + horizonMs)
     const waiting = new Set<string>()
@@ -68,9 +68,9 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
       }
     }
     const isOccupied = await occupied(BY_STATE, 3, signal)
-    for (const place of places) {
+    for (const place of placesOf(known)) {
       const isLate = lateIn(place)
-      const hasEnd = table.machines[place.type]?.[place.state]?.timeout !== undefined
+      const hasEnd = known.machines[place.type]?.[place.state]?.timeout !== undefined
       for (const [status, until] of [
         ['claimed', {}],
         ['ready', {}],
@@ -91,7 +91,7 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
       }
     }
     const hasConflicts = await occupied(CONFLICTS, 1, signal)
-    for (const type of types) {
+    for (const type of typesOf(known)) {
       if (!hasConflicts([type])) continue
       const place = { type, state: IN_CONFLICT }
       const isLate = lateIn(place)

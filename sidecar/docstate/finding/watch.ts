@@ -13,6 +13,7 @@ import { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
 import type { Life } from '../life.ts'
 import type { Arrivals } from './arrivals.ts'
+import { DDOC_ID } from './pages.ts'
 
 /** Tells what changes after a place, for ever. */
 export type ReadFeed = (from: Place | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent<Change>>
@@ -31,6 +32,8 @@ export interface WatchOptions {
   readonly read?: ReadFeed | undefined
   /** Called before anything of the new database is read. */
   readonly onRecreated: (signal: AbortSignal) => Promise<void>
+  /** Called before the place moves beyond a change of the design document. Throws `CouchError`. */
+  readonly onDdoc: (rev: string, signal: AbortSignal) => Promise<void>
 }
 
 /** With others who read the same feed: most of the time one server serves them all. */
@@ -124,6 +127,15 @@ export class Watch {
     }
   }
 
+  /** Until it is read: a deploy for which documents wait must not be missed. */
+  async #takeDdoc({ rev }: Change, signal: AbortSignal): Promise<void> {
+    const { clock, random, onDdoc } = this.#options
+    const retryOf = ({ retry }: CouchError) => (retry === 'never' ? 'slowly' : retry)
+    const onTrouble = (error: CouchError) => (this.#trouble = error)
+    await patiently(() => onDdoc(rev, signal), { clock, random, signal, retryOf, onTrouble })
+    this.#trouble = undefined
+  }
+
   async #take(event: FeedEvent<Change>, signal: AbortSignal): Promise<void> {
     const { log, life } = this.#options
     const { database, counts } = life
@@ -133,6 +145,7 @@ export class Watch {
         this.#life = event.life
         counts.changes += event.rows.length
         this.#lag.read(event.rows.length)
+        for (const row of event.rows) if (row.id === DDOC_ID) await this.#takeDdoc(row, signal)
         return this.#options.arrivals.take(event.rows, this.#progress, signal)
       case 'caught-up':
         this.#lag.caughtUp()

@@ -16,7 +16,7 @@ export function machineLines(type: string, state: string, machines: Machines): s
 
 /** Undefined where nobody declares it. */
 export function stateIn(machines: Machines, type: string, state: string): State | undefined {
-  const machine = Object.hasOwn(machines, type) ? machines[type]! : {}
+  const machine = (Object.hasOwn(machines, type) ? machines[type] : undefined) ?? {}
   return Object.hasOwn(machine, state) ? machine[state] : undefined
 }
 

@@ -25,12 +25,15 @@ export interface ExplainOptions {
 
 /**
  * Tells about one document, in sentences for people: which handler takes it, who holds it, what happened, and what
- * happens next and when. Reads the document only; asks no worker. Throws `SidecarError` (code `not-found`).
+ * happens next and when. Reads the document only; asks no worker. Throws `SidecarError` (code `not-found`), `CouchError`.
  */
 export async function explain(options: ExplainOptions): Promise<string[]> {
   const { database, table, id, served, signal } = options
   const doc = await database.find(id, { conflicts: true }, { signal })
-  if (!doc) throw new SidecarError('not-found', `${database.name} has no document ${id}`)
+  if (!doc) {
+    await database.info({ signal }) // or there is no such database
+    throw new SidecarError('not-found', `${database.name} has no document ${id}`)
+  }
   const { type, state } = doc
   if (typeof type !== 'string' || typeof state !== 'string') {
     return [`${id} has no type and state that are strings, so no handler can take it.`]
@@ -59,7 +62,11 @@ function handlerLines(
   state: string,
   { table, guarded }: ExplainOptions,
 ): string[] {
-  if (handler) return [`Its handler is ${handler.mode}, and tries up to ${handler.options.attempts} times.`]
+  if (handler) {
+    const { attempts } = handler.options
+    const tries = attempts === Number.MAX_SAFE_INTEGER ? 'until it is done' : `up to ${attempts} times`
+    return [`Its handler is ${handler.mode}, and tries ${tries}.`]
+  }
   const { timeout } = stateIn(table.machines, type, state) ?? {}
   const { mode } = stateIn(guarded, type, state) ?? {}
   return [

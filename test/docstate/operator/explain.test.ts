@@ -3,7 +3,7 @@ import type { Machines } from '../../../ddocs/machine.ts'
 import { systemClock } from '../../../sidecar/core/clock.ts'
 import { createControl } from '../../../sidecar/docstate/control.ts'
 import { explain, type ExplainOptions } from '../../../sidecar/docstate/operator/explain.ts'
-import { freshDb } from '../../support/couchdb.ts'
+import { createTestCouch, freshDb, uniqueName } from '../../support/couchdb.ts'
 
 const machines: Machines = {
   order: {
@@ -36,6 +36,14 @@ describe('explain tells', () => {
       'Its handler is unsafe, and tries up to 3 times.',
       'It is ready: a running sidecar takes it at once.',
     ])
+  })
+
+  test('that a handler never gives up, and that a database is not there', async () => {
+    const table = createControl<Machines>(machines)
+    table.unsafe('order', 'paid', () => Promise.resolve(), { attempts: Number.MAX_SAFE_INTEGER })
+    expect(await told('paid', { table })).toContain('Its handler is unsafe, and tries until it is done.')
+    const database = createTestCouch().db(uniqueName('nowhere'))
+    await expect(explain({ ...defaults, database, table })).rejects.toMatchObject({ code: 'not_found' })
   })
 
   test('how long a state lasts', async () => {
