@@ -26,7 +26,7 @@ export async function measureDeploy(couch: Couch, count: number): Promise<Line[]
   const folder = await mkdtemp(join(tmpdir(), 'bench-ddocs-'))
   try {
     await writeView(folder, 1)
-    const deploy = () => deployDdocs({ couch, deployments: [{ database: database.name, folder }] })
+    const deploy = () => deployDdocs({ couch, deployments: [{ database: database.name, templates: [{ folder }] }] })
     await deploy()
     await ask(database)
 

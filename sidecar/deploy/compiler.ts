@@ -1,15 +1,25 @@
+import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Target } from './bundle.ts'
 import { compileFolder } from './compile.ts'
-import type { Deployment } from './deploy.ts'
+import { refuseBroken } from './errors.ts'
 
-/** The design documents of a deployment. Throws `DeployError`. */
-export type Compiler = (deployment: Omit<Deployment, 'database'>, target: Target) => Promise<readonly Doc[]>
+/** Design documents for a kind of database. */
+export interface Template {
+  /** One folder in it for each design document (see `ddocsFolder`). */
+  readonly folder: string
+  /** The machines of this kind, for the design document `docstate`. */
+  readonly machines?: Machines | undefined
+}
+
+/** All design documents of these. Throws `DeployError`, also where two of them have one of the same name. */
+export type Compiler = (templates: readonly Template[], target: Target) => Promise<readonly Doc[]>
 
 /** Compiles what many databases get once, as it is when the first of them asks. */
 export function createCompiler(): Compiler {
   const compiled = new Map<string, Promise<readonly Doc[]>>()
-  return ({ folder, machines }, target) => {
+
+  function compile({ folder, machines }: Template, target: Target): Promise<readonly Doc[]> {
     const key = JSON.stringify([folder, machines, target])
     const known = compiled.get(key)
     if (known) return known
@@ -18,4 +28,31 @@ export function createCompiler(): Compiler {
     compiling.catch(() => compiled.delete(key))
     return compiling
   }
+
+  return async (templates, target) => {
+    const compiled: Compiled[] = []
+    for (const template of templates) compiled.push({ ...template, ddocs: await compile(template, target) })
+    refuseBroken(nameFaults(compiled))
+    return compiled.flatMap(({ ddocs }) => ddocs)
+  }
+}
+
+interface Compiled {
+  readonly folder: string
+  readonly ddocs: readonly Doc[]
+}
+
+/** A database has room for one design document of a name. */
+export function nameFaults(compiled: readonly Compiled[]): string[] {
+  const folders = new Map<string, string>()
+  const faults: string[] = []
+  for (const { folder, ddocs } of compiled) {
+    for (const { _id } of ddocs) {
+      const other = folders.get(_id)
+      if (other === undefined) folders.set(_id, folder)
+      else
+        faults.push(`${folder}: ${_id} is in ${other} already, and both are for the same database; rename one of them`)
+    }
+  }
+  return faults
 }

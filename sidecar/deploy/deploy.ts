@@ -3,10 +3,9 @@
  * the first write; what is equal is not written, so a run that was cut short is finished by the next. Where an index
  * would have to be built anew, that is done beside the one that answers (`staging/`).
  */
-import type { Machines } from '../../ddocs/machine.ts'
 import type { Couch } from '../couch/client.ts'
 import type { Target } from './bundle.ts'
-import { createCompiler, type Compiler } from './compiler.ts'
+import { createCompiler, type Compiler, type Template } from './compiler.ts'
 import { deployDatabase } from './deploy-database.ts'
 import { detectEngine } from './detect.ts'
 import { explainFailure } from './explain-failure.ts'
@@ -18,10 +17,7 @@ import { surroundingsFrom, type Surroundings } from './staging/surroundings.ts'
 /** The design documents of one database. */
 export interface Deployment {
   readonly database: string
-  /** Of one kind of database: one folder in it for each design document (see `ddocsFolder`). */
-  readonly folder: string
-  /** The machines of this database, for the design document `docstate`. */
-  readonly machines?: Machines | undefined
+  readonly templates: readonly Template[]
 }
 
 export interface DeployOptions extends Partial<Surroundings> {
@@ -54,17 +50,16 @@ export async function deployDdocs(options: DeployOptions): Promise<DeployReport>
   const surroundings = surroundingsFrom(options)
   const engine = await detectEngine(couch, signal).catch(refuse(couch))
   const target = options.target ?? engine.target
-  for (const deployment of deployments) await compiler(deployment, target)
+  for (const { templates } of deployments) await compiler(templates, target)
   const missing = await findMissing(couch, namesOf(deployments), signal).catch(refuse(couch))
   if (!createDatabases) refuseMissing(missing, couch.url)
 
   const databases: DatabaseReport[] = []
-  for (const [index, deployment] of deployments.entries()) {
-    const { database } = deployment
+  for (const [index, { database, templates }] of deployments.entries()) {
     if (deployments.length > 1) {
       surroundings.onProgress({ kind: 'database', database, number: index + 1, of: deployments.length })
     }
-    const ddocs = (await compiler(deployment, target)).map((compiled) => ({ compiled, removeMachines }))
+    const ddocs = (await compiler(templates, target)).map((compiled) => ({ compiled, removeMachines }))
     const job = { ...surroundings, couch, database: couch.db(database), exists: !missing.includes(database) }
     const report = await deployDatabase({ ...job, ddocs, prune, dryRun, checkDisk })
     databases.push(report)

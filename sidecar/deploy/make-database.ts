@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Machines } from '../../ddocs/machine.ts'
+import { isObject } from '../../ddocs/lib/document.ts'
 import type { CallOptions, Database, Security } from '../couch/database.ts'
 import type { Couch } from '../couch/client.ts'
-import type { Compiler } from './compiler.ts'
+import { isCouchError } from '../couch/errors.ts'
+import type { Compiler, Template } from './compiler.ts'
 import { deployDdocs } from './deploy.ts'
 
 export interface WantedDatabase {
   readonly name: string
   /** Who has it may read and write documents there, and nobody else but server admins. */
   readonly role: string
-  /** Of design documents, each with the machines for its `docstate`. */
-  readonly templates: readonly { readonly folder: string; readonly machines?: Machines | undefined }[]
+  readonly templates: readonly Template[]
 }
 
 /**
@@ -25,9 +25,19 @@ export async function makeDatabase(
   const database = couch.db(name)
   await database.create(options)
   await secure(database, securityFor(role), options)
-  for (const template of templates) {
-    const deployments = [{ database: name, ...template }]
-    await deployDdocs({ couch, compiler, deployments, createDatabases: false, signal: options.signal })
+  const deployments = [{ database: name, templates }]
+  await deployDdocs({ couch, compiler, deployments, createDatabases: false, signal: options.signal })
+}
+
+/** Whether it is there, and whoever has the role may use it: nobody may, or everybody, if making it was broken off. */
+export async function isMadeFor(database: Database, role: string, options: CallOptions): Promise<boolean> {
+  try {
+    const security = await database.security(options)
+    const members = isObject(security) && isObject(security.members) ? security.members.roles : undefined
+    return Array.isArray(members) && members.includes(role)
+  } catch (thrown) {
+    if (isCouchError(thrown, 'not_found')) return false
+    throw thrown
   }
 }
 

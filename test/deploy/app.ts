@@ -10,7 +10,7 @@ export const app = (limit: number) => ({
 })
 
 export const deploy = (couch: Couch, database: string, folder: string, options: Partial<DeployOptions> = {}) =>
-  deployDdocs({ couch, deployments: [{ database, folder }], ...options })
+  deployDdocs({ couch, deployments: [{ database, templates: [{ folder }] }], ...options })
 
 export const errorOf = async (deploying: Promise<unknown>): Promise<DeployError> => {
   const thrown: unknown = await deploying.catch((error: unknown) => error)

@@ -10,11 +10,23 @@ import { ddocFolder } from './folder.ts'
 test('writes nothing anywhere when one function is broken or one database is missing', async () => {
   const db = await freshDb('deploy')
   const couch = createTestCouch()
-  const good = { database: db.name, folder: ddocFolder(app(1)) }
-  const broken = { database: db.name, folder: ddocFolder({ 'b/filters/f.js': 'export default () => console.log(1)' }) }
+  const templates = [{ folder: ddocFolder(app(1)) }]
+  const good = { database: db.name, templates }
+  const bad = { folder: ddocFolder({ 'b/filters/f.js': 'export default () => console.log(1)' }) }
+  const broken = { database: db.name, templates: [bad] }
   expect((await errorOf(deployDdocs({ couch, deployments: [good, broken] }))).code).toBe('ddocs_broken')
-  const missing = { database: uniqueName('absent'), folder: good.folder }
+  const missing = { database: uniqueName('absent'), templates }
   expect((await errorOf(deployDdocs({ couch, deployments: [good, missing] }))).code).toBe('no_database')
+  expect(await db.find('_design/app')).toBeUndefined()
+})
+
+test('two folders with a design document of one name do not take turns in a database', async () => {
+  const db = await freshDb('deploy')
+  const folders = [ddocFolder(app(1)), ddocFolder(app(2))]
+  const deployments = [{ database: db.name, templates: folders.map((folder) => ({ folder })) }]
+  const error = await errorOf(deployDdocs({ couch: createTestCouch(), deployments }))
+  expect(error.code).toBe('ddocs_broken')
+  for (const part of ['_design/app', ...folders, 'rename one of them']) expect(error.message).toContain(part)
   expect(await db.find('_design/app')).toBeUndefined()
 })
 
@@ -62,8 +74,8 @@ describe('a deploy that breaks off', () => {
     const [one, two, three] = [await freshDb('deploy'), await freshDb('deploy'), await freshDb('deploy')]
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })
-    const folder = ddocFolder(files)
-    const deployments = [one, two, three].map(({ name }) => ({ database: name, folder }))
+    const templates = [{ folder: ddocFolder(files) }]
+    const deployments = [one, two, three].map(({ name }) => ({ database: name, templates }))
     proxy.plan((request) => (writes(`${two.name}/_design/b`)(request) ? refuse(400) : undefined))
     const error = await errorOf(deployDdocs({ couch, deployments }))
     expect(error.code).toBe('server_refused')

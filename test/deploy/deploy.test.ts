@@ -54,8 +54,8 @@ test('a dry run says what would be done and does nothing', async () => {
     dryRun: true,
     createDatabases: true,
     deployments: [
-      { database: db.name, folder },
-      { database: name, folder },
+      { database: db.name, templates: [{ folder }] },
+      { database: name, templates: [{ folder }] },
     ],
   }
   expect((await deployDdocs({ couch, ...plan })).databases).toMatchObject([
@@ -153,8 +153,8 @@ test("brings the sidecar's own design documents to a fresh database", async () =
   })
   const machines = { order: { paid: { mode: 'safe', create: 'client' } } } as const
   const deployments = [
-    { database: control, folder: ddocsFolder('control') },
-    { database: userdb, folder: ddocsFolder('docstate'), machines },
+    { database: control, templates: [{ folder: ddocsFolder('control') }] },
+    { database: userdb, templates: [{ folder: ddocsFolder('docstate'), machines }] },
   ]
   await deployDdocs({ couch, deployments, createDatabases: true })
   const report = await deployDdocs({ couch, deployments })

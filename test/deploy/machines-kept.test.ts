@@ -16,7 +16,7 @@ const order: Machines = {
 const bill: Machines = { bill: { open: { create: 'client' } } }
 
 const bring = (db: Database, machines: Machines, options: Partial<DeployOptions> = {}) => {
-  const deployments = [{ database: db.name, folder: ddocsFolder('docstate'), machines }]
+  const deployments = [{ database: db.name, templates: [{ folder: ddocsFolder('docstate'), machines }] }]
   return deployDdocs({ couch: createTestCouch(), deployments, ...options })
 }
 

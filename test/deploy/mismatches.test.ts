@@ -37,6 +37,25 @@ test('a machine that the design document lacks, or has otherwise, is named: noth
   expect(listMismatches(ddoc, [handler], machines)[0]).toContain('declares no machine of order')
 })
 
+test.each([[null], [true], [7], ['x'], [[]], [[null]], [{}], [{ toString: 1 }]])(
+  '%j anywhere in the machines is another machine',
+  (garbage) => {
+    const handler = { type: 'order', state: 'paid', mode: 'safe' } as const
+    const paid = { mode: 'safe', next: { done: 'sidecar' } } as const
+    const faults = (machines: unknown) =>
+      listMismatches({ _id: '_design/docstate', machines }, [handler], { order: { paid, done: {} } })
+    expect(faults(garbage)).toEqual([expect.stringContaining('declares no machine of order')])
+    for (const order of [garbage, { paid: garbage, done: {} }, { paid: { ...paid, next: garbage }, done: {} }]) {
+      expect(faults({ order })).toEqual([expect.stringMatching(/declares (another|no) machine of order/)])
+    }
+    expect(faults({ order: { paid: { ...paid, timeout: garbage }, done: {} } })).toEqual([]) // nothing guards that
+    for (const state of [garbage, { mode: garbage }]) {
+      const free = listMismatches({ _id: '_design/docstate', machines: { order: { paid: state } } }, [handler], {})
+      expect(free).toEqual([expect.stringContaining('deploy the machines of this version')])
+    }
+  },
+)
+
 test('a database without the design document is named', () => {
   expect(listMismatches(undefined, [], {})).toEqual([expect.stringContaining('run the deploy')])
 })

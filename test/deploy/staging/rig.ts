@@ -49,7 +49,13 @@ export const deployShop = (
   database: string,
   files: Record<string, string>,
   options: Partial<DeployOptions> = {},
-) => deployDdocs({ couch, deployments: [{ database, folder: ddocFolder(files) }], deadAfterMs: 400, ...options })
+) =>
+  deployDdocs({
+    couch,
+    deployments: [{ database, templates: [{ folder: ddocFolder(files) }] }],
+    deadAfterMs: 400,
+    ...options,
+  })
 
 export interface Asking {
   /** What each query said, in the order of the answers; what went wrong is among them as text. */

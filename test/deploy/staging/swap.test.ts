@@ -132,7 +132,7 @@ test('a dry run says whose index would be built first, and writes nothing', asyn
   const folder = ddocFolder(shop(2))
   const report = await deployShop(couch, db.name, shop(2), {
     dryRun: true,
-    deployments: [{ database: db.name, folder }],
+    deployments: [{ database: db.name, templates: [{ folder }] }],
   })
   expect(report.databases[0]!.ddocs).toMatchObject([{ kind: 'would-update', staged: true }])
   expect(await db.get('_design/app')).toMatchObject({ rows: 1 })
