@@ -17,6 +17,11 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) {
     stopping.abort(new SidecarError('stopped', `stopped by ${name}`))
   })
 }
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error // else whoever read it has read enough; what is begun is done all the same
+  })
+}
 const isTTY = process.stdout.isTTY
 const terminal = {
   env: process.env,

@@ -4,6 +4,7 @@ import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
 import { createMemory } from './core/memory.ts'
 import { together } from './core/together.ts'
+import { untilAdmitted } from './couch/admission.ts'
 import { createCouch } from './couch/client.ts'
 import { createSessions } from './couch/session.ts'
 import type { Engine } from './docstate/engine.ts'
@@ -79,6 +80,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
+    await untilAdmitted({ couch, clock, log }, signal)
     const engines = new Map<string, Engine>()
     const registry = acquire(createRegistry({ database: couch.db(controlDb), events, clock, random, log }))
     const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })

@@ -14,7 +14,7 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
     '',
     'Register a device: paste this into another terminal,',
     '',
-    `  curl -X POST ${couch.embedded ? '' : '-u <user> '}${database}/${encodeURIComponent(controlDb)} -H 'Content-Type: application/json' \\`,
+    `  curl -X POST ${couch.embedded ? '' : userOption(couch.url)}${database}/${encodeURIComponent(controlDb)} -H 'Content-Type: application/json' \\`,
     `    -d '${JSON.stringify(device)}'`,
     '',
     mail?.page
@@ -24,6 +24,12 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
     '',
   ]
   return lines.join('\n')
+}
+
+/** With it `curl` asks for the password. */
+function userOption(url: string): string {
+  const user = decodeURIComponent(new URL(url).username)
+  return user && `-u '${user.replaceAll("'", "'\\''")}' `
 }
 
 const catcherNote = (page: string | undefined) =>

@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts'
-import { ConfigError } from '../core/errors.ts'
+import { ConfigError, SidecarError } from '../core/errors.ts'
 import { createCouch, type Couch } from '../couch/client.ts'
+import { CouchError } from '../couch/errors.ts'
 
 /** Runs `work` with a client of the configured server. Commands other than `start` have no embedded one. */
 export async function withCouch<T>(config: Config, work: (couch: Couch) => Promise<T>): Promise<T> {
@@ -12,6 +13,11 @@ export async function withCouch<T>(config: Config, work: (couch: Couch) => Promi
   const couch = createCouch({ url: config.couchdbUrl, connections: config.connections })
   try {
     return await work(couch)
+  } catch (thrown) {
+    if (!(thrown instanceof CouchError)) throw thrown
+    const isDenied = thrown.code === 'unauthorized' || thrown.code === 'forbidden'
+    const advice = isDenied ? '; COUCHDB_URL: expected the name and password of a server admin' : ''
+    throw new SidecarError(thrown.code, `${couch.url}: ${thrown.message}${advice}`, { cause: thrown })
   } finally {
     await couch.close()
   }

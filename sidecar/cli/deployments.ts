@@ -4,6 +4,7 @@ import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { Couch } from '../couch/client.ts'
+import { readDatabases } from '../couch/survey.ts'
 import { patternsOf, resolveDatabases } from '../databases/roster.ts'
 import { ddocsFolder } from '../deploy/compile.ts'
 import type { Deployment } from '../deploy/deploy.ts'
@@ -28,13 +29,13 @@ export async function deploymentsFor(options: DeploymentsOptions, signal: AbortS
   try {
     const names = [...(await resolveDatabases(couch, pattern === undefined ? patternsOf(config) : [pattern], signal))]
     if (names.length === 0) throw new DeployError('no_database', [`${couch.url} has no database ${pattern}`])
-    if (ddocs !== undefined) return names.map((database) => ({ database, folder: ddocs }))
+    if (ddocs !== undefined) return names.map((database) => ({ database, templates: [{ folder: ddocs }] }))
     const tables = tablesFor(couch, config, handlers)
-    const deployments = names.map((database) => {
+    const own = names.map((database) => {
       const { kind, table } = tables.of(database)
-      return { database, folder: ddocsFolder(kind), machines: table.machines }
+      return { database, templates: [{ folder: ddocsFolder(kind), machines: table.machines }] }
     })
-    return pattern === undefined ? [...deployments, ...(await ofChannels(couch, config, signal))] : deployments
+    return pattern === undefined ? together([...own, ...(await ofChannels(couch, config, signal))]) : own
   } catch (thrown) {
     throw explainFailure(thrown, couch.url, [])
   }
@@ -49,10 +50,24 @@ async function inControl(control: Database, signal: AbortSignal): Promise<Stored
   }
 }
 
-/** The templates of channels, into those that are open. */
+/** The templates of channels, into those that are open. One whose database is gone has none: a deploy makes no channel. */
 async function ofChannels(couch: Couch, { controlDb, channelDdocs }: Config, signal: AbortSignal) {
   const docs = await inControl(couch.db(controlDb), signal)
-  const folders = [ddocsFolder('channel'), ...channelDdocs]
-  const open = docs.filter(isRecord).filter(isOpen)
-  return open.flatMap(({ database }) => folders.map((folder) => ({ database, folder })))
+  const templates = [ddocsFolder('channel'), ...channelDdocs].map((folder) => ({ folder }))
+  const names = docs
+    .filter(isRecord)
+    .filter(isOpen)
+    .map(({ database }) => database)
+  const there: string[] = []
+  for await (const some of readDatabases(couch, names, signal)) there.push(...some.keys())
+  return there.map((database) => ({ database, templates }))
+}
+
+/** A channel may be among the databases that are followed: each database once. */
+function together(deployments: readonly Deployment[]): Deployment[] {
+  const byDatabase = new Map<string, Deployment>()
+  for (const { database, templates } of deployments) {
+    byDatabase.set(database, { database, templates: [...(byDatabase.get(database)?.templates ?? []), ...templates] })
+  }
+  return [...byDatabase.values()]
 }

@@ -4,7 +4,7 @@ import { systemClock } from '../core/clock.ts'
 import { isAmong } from '../core/glob.ts'
 import { listMismatches } from '../deploy/list-mismatches.ts'
 import { explain } from '../docstate/operator/explain.ts'
-import { DDOC } from '../docstate/finding/pages.ts'
+import { DDOC_ID } from '../docstate/finding/pages.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { patternsOf } from '../databases/roster.ts'
 import { withCouch } from './connect.ts'
@@ -18,7 +18,7 @@ export async function explainOne(terminal: Terminal, config: Config, db: string,
     const { table } = tablesFor(couch, config, handlers).of(db)
     const database = couch.db(db)
     const { signal } = terminal
-    const ddoc = await database.find(`_design/${DDOC}`, {}, { signal })
+    const ddoc = await database.find(DDOC_ID, {}, { signal })
     const lines = await explain({
       ...{ database, table, id, signal, clock: systemClock },
       served: isAmong(db, patternsOf(config)),

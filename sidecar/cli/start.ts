@@ -27,6 +27,10 @@ export async function start(terminal: Terminal, config: Config, version: string)
       log,
       onListening(addresses) {
         log.info({ url: addresses.sidecar, version, worker: config.name }, 'listening')
+        if (addresses.mail && !addresses.couch.embedded) {
+          const { page, smtpUrl } = addresses.mail
+          log.warn({ caught: page ?? smtpUrl }, 'SMTP_URL is not set: mails are caught here, and nobody gets them')
+        }
         if (terminal.isTTY || addresses.couch.embedded) terminal.print(banner(addresses, config, version))
       },
     },

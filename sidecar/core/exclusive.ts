@@ -9,3 +9,18 @@ export function createExclusive(): Exclusive {
     return result
   }
 }
+
+/** The same for each key by itself. */
+export function createExclusiveByKey(): <T>(key: string, work: () => T | Promise<T>) => Promise<T> {
+  const last = new Map<string, Promise<unknown>>()
+  return (key, work) => {
+    const result = (last.get(key) ?? Promise.resolve()).then(work)
+    const settled = result
+      .catch(() => undefined)
+      .finally(() => {
+        if (last.get(key) === settled) last.delete(key)
+      })
+    last.set(key, settled)
+    return result
+  }
+}

@@ -10,6 +10,11 @@ export class Stillness {
     this.#ticks = ticks
   }
 
+  /** How many things are watched. */
+  get size(): number {
+    return this.#seen.size
+  }
+
   /** 0 if `name` has had the same mark for `ms`; otherwise in how many milliseconds it will have, if nothing changes. */
   remaining(name: string, mark: string, ms: number): number {
     const seen = this.#seen.get(name)

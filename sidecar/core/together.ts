@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { untilAny } from './until-any.ts'
 
 export type Part = (signal: AbortSignal) => Promise<void>
 
@@ -8,12 +9,13 @@ export type Part = (signal: AbortSignal) => Promise<void>
  */
 export async function together(parts: readonly Part[], signal: AbortSignal): Promise<void> {
   const broken = new AbortController()
-  const stopping = AbortSignal.any([signal, broken.signal])
-  setMaxListeners(0, stopping)
-  const run = (part: Part) =>
-    part(stopping).catch((thrown: unknown) => {
-      if (!stopping.aborted) broken.abort(thrown)
-    })
-  await Promise.all(parts.map(run))
+  await untilAny([signal, broken.signal], async (stopping) => {
+    setMaxListeners(0, stopping)
+    const run = (part: Part) =>
+      part(stopping).catch((thrown: unknown) => {
+        if (!stopping.aborted) broken.abort(thrown)
+      })
+    await Promise.all(parts.map(run))
+  })
   broken.signal.throwIfAborted()
 }

@@ -2,7 +2,7 @@ import { CouchError } from './errors.ts'
 
 /**
  * Runs `work` with a signal that aborts when the caller's does or when the time is up. The timer and the listener go
- * with the work (AbortSignal.any would keep both alive as long as the caller's signal lives).
+ * with the work, as in `untilAny`.
  */
 export async function withDeadline<T>(
   request: string,

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
+import { untilAny } from '../core/until-any.ts'
 import { CouchError } from './errors.ts'
 
 export interface SweepsOptions {
@@ -48,8 +49,8 @@ export function createSweeps({ sweep, everyMs, clock, random, log }: SweepsOptio
         const took = clock.ticks() - began
         const pauseMs = done ? Math.max(everyMs(), Math.min(took, tookBefore) * REST) : Math.min(AGAIN_MS, everyMs())
         if (done) tookBefore = took
-        const until = AbortSignal.any([signal, waiting.signal])
-        await clock.sleep(pauseMs * (0.9 + random() * 0.2), until).catch(() => undefined)
+        const sleep = (until: AbortSignal) => clock.sleep(pauseMs * (0.9 + random() * 0.2), until)
+        await untilAny([signal, waiting.signal], sleep).catch(() => undefined)
       }
     },
     soon: () => waiting.abort(),

@@ -1,14 +1,16 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { ddocFolder } from '../deploy/folder.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
-import { root } from './build.ts'
+import { program, root } from './build.ts'
 import { createControl, urlOf } from './control.ts'
 import { runCommand } from './process.ts'
 import { newDevice, settingsOf, startRegistration } from './registration.ts'
@@ -25,6 +27,13 @@ async function deserted(): Promise<string> {
 }
 
 describe('exit 0', () => {
+  test('nobody who has read enough is told off', async () => {
+    const child = spawn(process.execPath, [program, 'start', '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
+    child.stdout.destroy()
+    const [stderr] = await Promise.all([text(child.stderr), once(child, 'close')])
+    expect([child.exitCode, stderr]).toEqual([0, ''])
+  })
+
   test('--help lists the commands, and each tells about itself', async () => {
     const { code, stdout } = await runCommand(['--help'])
     expect(code).toBe(0)
@@ -186,6 +195,15 @@ describe('exit 2', () => {
     const { code, stderr } = await runCommand(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_CHANNEL_DDOCS: '/nowhere' })
     expect(code).toBe(2)
     expect(stderr).toContain('SIDECAR_CHANNEL_DDOCS: /nowhere: expected a folder')
+  })
+
+  test('two folders for channels with a design document of one name', async () => {
+    const view = { 'by/views/v/map.js': 'export default function (doc) { emit(doc._id) }' }
+    const folders = [ddocFolder(view), ddocFolder(view)]
+    const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CHANNEL_DDOCS: folders.join(',') }
+    const { code, stderr } = await runCommand(['start'], settings)
+    expect(code).toBe(2)
+    expect(stderr).toContain(`SIDECAR_CHANNEL_DDOCS: ${folders[1]}: _design/by is in ${folders[0]} already`)
   })
 
   test('a port that somebody else has', async () => {

@@ -1,9 +1,10 @@
 /** Nothing is set, and nothing else is installed: what a newcomer sees. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { createControl } from './control.ts'
 import type { CaughtMail } from './hostile/stage.ts'
 import { startSidecar, type SidecarProcess } from './process.ts'
-import { linkIn, typeCode } from './registration.ts'
+import { linkIn, settingsOf, typeCode } from './registration.ts'
 
 /** What the banner's curl command does. */
 function pasted(sidecar: SidecarProcess): { url: URL; device: string } {
@@ -48,4 +49,10 @@ test('what is embedded ends with a sidecar that was killed', async () => {
   expect((await ask(url)).status).toBe(200)
   await sidecar.kill()
   await eventually(() => expect(ask(url)).rejects.toThrow())
+})
+
+test('beside a CouchDB of one’s own, the mail catcher says that nobody gets mails', async () => {
+  const sidecar = await startSidecar(settingsOf(await createControl()))
+  const [line] = sidecar.log.filter(({ msg }) => msg.includes('SMTP_URL is not set'))
+  expect(line).toMatchObject({ level: 40, caught: `${sidecar.url}/_mail` })
 })

@@ -28,7 +28,7 @@ function startSweeps(...tookMs: number[]) {
   })
   /** Milliseconds from one beginning to the next. */
   const between = () => began.slice(1).map((at, i) => at - began[i]!)
-  return { clock, sweeps, began, between }
+  return { clock, sweeps, began, between, signal: stopping.signal }
 }
 
 test('sweeps come every so often', async () => {
@@ -66,4 +66,17 @@ test('whoever has a reason to think that something was missed has another one at
   sweeps.soon()
   await clock.advance(0)
   expect(began).toHaveLength(3)
+})
+
+test('nothing of those that are over is left behind in the signal, which lives as long as the sidecar', async () => {
+  const { clock, began, signal } = startSweeps(100)
+  const sizes = () =>
+    Object.getOwnPropertySymbols(signal)
+      .map((symbol) => (signal as unknown as Record<symbol, { size?: number } | undefined>)[symbol]?.size ?? 0)
+      .reduce((sum, size) => sum + size, 0)
+  await clock.advance(61_000)
+  const before = sizes()
+  await clock.advance(10 * 61_000)
+  expect(began.length).toBeGreaterThan(10)
+  expect(sizes()).toBe(before)
 })

@@ -1,0 +1,21 @@
+import { setMaxListeners } from 'node:events'
+
+/**
+ * Runs `work` with a signal that aborts as soon as one of these does. The listeners go with the work: `AbortSignal.any`
+ * leaves something behind in each of them, for as long as it lives.
+ */
+export async function untilAny<T>(
+  signals: readonly AbortSignal[],
+  work: (until: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const any = new AbortController()
+  const abort = () => any.abort(signals.find(({ aborted }) => aborted)?.reason)
+  setMaxListeners(0, ...signals) // one for each work under way
+  for (const signal of signals) signal.addEventListener('abort', abort, { once: true })
+  if (signals.some(({ aborted }) => aborted)) abort()
+  try {
+    return await work(any.signal)
+  } finally {
+    for (const signal of signals) signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { banner } from '../../sidecar/cli/banner.ts'
+import { loadConfig } from '../../sidecar/config.ts'
+
+const bannerFor = (url: string) => {
+  const config = loadConfig({ env: { COUCHDB_URL: url, SMTP_URL: 'smtp://me:s3cret@mail.example.com' } })
+  const addresses = { sidecar: 'http://localhost:5985', couch: { url, embedded: false }, mail: undefined }
+  return banner(addresses, config, '1.2.3')
+}
+
+test.each([
+  ['admin', "-u 'admin' "],
+  ['the%20boss', "-u 'the boss' "],
+  ["o'neill", "-u 'o'\\''neill' "],
+])('of a server of one’s own the command can be pasted, and asks for the password: %s', (user, option) => {
+  const shown = bannerFor(`http://${user}:s3cret@couch.example.com:5984`)
+  expect(shown).toContain(`curl -X POST ${option}http://couch.example.com:5984/control -H`)
+  expect(shown).not.toContain('s3cret')
+})
+
+test('without a user it asks for none', () => {
+  expect(bannerFor('http://couch.example.com')).toContain('curl -X POST http://couch.example.com/control -H')
+})

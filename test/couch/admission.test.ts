@@ -1,0 +1,67 @@
+/** Whom CouchDB lets in: asked alone, before anything else is. */
+import pino from 'pino'
+import { onTestFinished, expect, test } from 'vitest'
+import { untilAdmitted } from '../../sidecar/couch/admission.ts'
+import type { Couch } from '../../sidecar/couch/client.ts'
+import { createAnonymous, createUser } from '../ddocs/users.ts'
+import { createTestCouch, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+interface Line {
+  readonly level: number
+  readonly msg: string
+  readonly reason: string
+}
+
+function begin(couch: Couch) {
+  const lines: Line[] = []
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) })
+  const [clock, over] = [createManualClock(), new AbortController()]
+  let isIn = false
+  const waiting = untilAdmitted({ couch, clock, log }, over.signal).then(
+    () => (isIn = true),
+    () => 'the test is over',
+  )
+  onTestFinished(async () => {
+    over.abort(new Error('the test is over'))
+    await waiting
+  })
+  return { lines, clock, isIn: () => isIn }
+}
+
+test('a server admin is let in', async () => {
+  const { isIn, lines } = begin(createTestCouch())
+  await eventually(() => expect(isIn()).toBe(true))
+  expect(lines).toEqual([])
+})
+
+test('a wrong password is told, and asked about again so seldom that nobody is locked out', async () => {
+  const proxy = await startFaultyProxy()
+  const url = Object.assign(new URL(proxy.url), { username: uniqueName('nobody'), password: 'wrong' })
+  const { isIn, lines, clock } = begin(createTestCouch({ url: url.href }))
+  for (let asked = 1; asked <= 3; asked++) {
+    await eventually(() => expect(clock.sleeping).toBe(1))
+    expect(proxy.requests.map(({ path }) => path)).toEqual(Array.from({ length: asked }, () => '/_session'))
+    expect(lines).toHaveLength(asked)
+    expect(lines[0]).toMatchObject({ level: 50, msg: expect.stringContaining('COUCHDB_URL: expected') as string })
+    await clock.advance(75_000) // five of them within five minutes shut the name
+    expect(proxy.requests).toHaveLength(asked)
+    if (asked === 3) proxy.plan(() => refuse(500)) // it cannot be asked: whoever needs it waits for that
+    await clock.advance(15_000)
+  }
+  await eventually(() => expect(isIn()).toBe(true))
+})
+
+test('who is no admin is told so, by name if there is one', async () => {
+  const { name, couch } = await createUser()
+  for (const [someone, reason] of [
+    [couch, `${name} is none`],
+    [createAnonymous(), 'it has none'],
+  ] as const) {
+    const { isIn, lines } = begin(someone)
+    await eventually(() => expect(lines).toMatchObject([{ reason }]))
+    expect(isIn()).toBe(false)
+  }
+})
