@@ -17,12 +17,20 @@ export async function loadHandlers(paths: readonly string[]): Promise<LoadedHand
     try {
       loaded.push(collectHandlers(await importModule(path)))
     } catch (thrown) {
-      const reasons = thrown instanceof ConfigError ? thrown.faults : [failureOf(thrown).reason]
+      const reasons = thrown instanceof ConfigError ? thrown.faults : [reasonOf(thrown)]
       faults.push(...reasons.map((reason) => `SIDECAR_HANDLERS: ${path}: ${reason}`))
     }
   }
   if (faults.length > 0) throw new ConfigError(faults)
   return joinHandlers(loaded)
+}
+
+/** Node names the file that asks, with a suffix of tsx, and not what to do. */
+function reasonOf(thrown: unknown): string {
+  const { code, reason } = failureOf(thrown)
+  const missing = /^Cannot find (?:module|package) '((?!file:)[^./][^']*)'/.exec(reason)?.[1]
+  if (missing === undefined || !/^(ERR_)?MODULE_NOT_FOUND$/.test(code)) return reason
+  return `it imports ${missing}, which is not installed beside it: run "npm install ${missing}" in its folder, or a folder above`
 }
 
 const JAVASCRIPT = /\.[cm]?js$/

@@ -75,7 +75,7 @@ export function createRoutes(options: RoutesOptions): Hono[] {
     }),
     metrics({ whoIs, clock, expose: (format) => expose(sources, format) }),
     confirmPage({ confirmations, log }),
-    ...(perMinute > 0 ? [inboxRoute({ inbox, hashing, perMinute, proxies, clock, counts: sources.inbox })] : []),
+    ...(perMinute > 0 ? [inboxRoute({ inbox, hashing, perMinute, limit, proxies, clock, counts: sources.inbox })] : []),
     ...(catcher && showsMails(config) ? [new Hono().route(MAILBOX, mailboxPage(catcher))] : []),
   ]
 }

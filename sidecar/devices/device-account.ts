@@ -67,5 +67,5 @@ export const takeAccount =
   ({ users, accounts }: { readonly users: DeviceUsers; readonly accounts: Pick<Accounts, 'remind'> }) =>
   async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
     await users.revoke(userNameOf(doc._id), doc._id, { signal: ctx.signal })
-    await accounts.remind(doc.owner, { signal: ctx.signal })
+    if (typeof doc.owner === 'string') await accounts.remind(doc.owner, { signal: ctx.signal })
   }

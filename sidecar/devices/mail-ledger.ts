@@ -4,7 +4,8 @@ import type { Documents } from './documents.ts'
 import { ownerHashOf } from './names.ts'
 
 const HOUR_MS = 60 * 60 * 1000
-const TRIES = 10
+/** So many may take at once. */
+const TRIES = 50
 
 interface Line {
   readonly key: string

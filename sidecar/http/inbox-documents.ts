@@ -13,8 +13,8 @@ export type Row =
   | { readonly ok: true; readonly id: unknown; readonly rev: string }
   | { readonly id: unknown; readonly error: 'forbidden' | 'conflict'; readonly reason: string }
 
-/** Throws `HttpError` where the inbox is full: then whoever replicates comes back, and sends all of it again. */
-export function rowOf(id: unknown, received: Received): Row {
+/** Undefined where there is no room for it: nothing can be said of it but that it is to come again. */
+export function rowOf(id: unknown, received: Received): Row | undefined {
   switch (received.kind) {
     case 'taken':
     case 'repeated':
@@ -24,7 +24,7 @@ export function rowOf(id: unknown, received: Received): Row {
     case 'conflict':
       return { id, error: 'conflict', reason: 'Document update conflict.' }
     case 'full':
-      throw full()
+      return undefined
   }
 }
 
@@ -45,7 +45,8 @@ export function docsFrom({ docs, new_edits: edits }: JsonObject) {
   return { docs, replicated: edits === false }
 }
 
-const full = () =>
+/** Whoever replicates comes back, and sends all of it again. */
+export const full = () =>
   new HttpError(429, 'too_many_requests', 'Too many devices wait to be confirmed. Try again later.', {
     headers: { 'Retry-After': String(FULL_S) },
   })

@@ -7,45 +7,36 @@
  */
 import { Hono, type Context } from 'hono'
 import { cors } from 'hono/cors'
-import type { Clock } from '../core/clock.ts'
 import type { Hashing } from '../devices/passwords.ts'
 import type { InboxCounts } from '../inbox/counts.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { clientAddress } from './client-address.ts'
 import { HttpError } from './errors.ts'
 import { inboxDatabase, rootOf } from './inbox-database.ts'
-import { docsFrom, MAX_DOCS, notReady, rowOf, withId, type Row } from './inbox-documents.ts'
+import { docsFrom, full, notReady, rowOf, withId, type Row } from './inbox-documents.ts'
 import { readObject, type JsonObject } from './json-body.ts'
-import { createRates, type Rates } from './rates.ts'
+import { createInboxRates, type InboxRatesOptions } from './inbox-rates.ts'
+import type { Rates } from './rates.ts'
 
-export interface InboxRouteOptions {
+export interface InboxRouteOptions extends InboxRatesOptions {
   readonly inbox: Inbox
   /** Told to devices that make their own credentials. */
   readonly hashing: Hashing
-  /** Documents from one address within a minute. */
-  readonly perMinute: number
   /** How many proxies stand in front. */
   readonly proxies: number
-  readonly clock: Clock
   /** Kept up to date. */
   readonly counts: InboxCounts
 }
-
-/** What becomes of a document may be asked so much more often than documents may be sent. */
-const FATES = 10
-/** Who waits asks every two seconds; there may be another one at the same address. */
-const POLLING = 60
 
 /**
  * `/inbox`: `POST` and `PUT` of a document, `_bulk_docs`, what a replication asks for beside; `GET` of a document by
  * `Authorization: Bearer` and its secret.
  *
  * @example
- * createHttp({ routes: [inbox({ inbox, perMinute: 30, proxies: 0, hashing, clock, counts })], log })
+ * createHttp({ routes: [inbox({ inbox, perMinute: 30, limit: 10_000, proxies: 0, hashing, clock, counts })], log })
  */
-export function inbox({ inbox, hashing, perMinute, proxies, clock, counts }: InboxRouteOptions): Hono {
-  const writes = createRates({ perMinute, atOnce: MAX_DOCS, clock })
-  const reads = createRates({ perMinute: Math.max(perMinute * FATES, POLLING), clock })
+export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts }: InboxRouteOptions): Hono {
+  const { writes, reads, shares } = createInboxRates({ perMinute, limit, clock })
 
   function pay(c: Context, rates: Rates, count: number): void {
     const waitMs = rates.take(clientAddress(c, proxies), count)
@@ -55,14 +46,21 @@ export function inbox({ inbox, hashing, perMinute, proxies, clock, counts }: Inb
     throw new HttpError(429, 'too_many_requests', 'Too many requests come from there. Try again later.', { headers })
   }
 
-  async function receive(doc: JsonObject, replicated: boolean): Promise<Row> {
-    return rowOf(doc._id, await inbox.receive({ doc, replicated }).catch(notReady))
+  /** All of them, one after the other. Throws `HttpError` if there was no room for one: then all are sent again. */
+  async function receive(c: Context, docs: readonly JsonObject[], replicated: boolean): Promise<Row[]> {
+    pay(c, writes, docs.length)
+    const hasShare = () => shares.take(clientAddress(c, proxies)) === 0
+    const rows: (Row | undefined)[] = []
+    for (const doc of docs) {
+      rows.push(rowOf(doc._id, await inbox.receive({ doc, replicated }, hasShare).catch(notReady)))
+    }
+    if (!rows.every((row) => row !== undefined)) throw full()
+    return rows
   }
 
   async function insert(c: Context, doc: JsonObject) {
-    pay(c, writes, 1)
-    const row = await receive(doc, c.req.query('new_edits') === 'false')
-    if ('error' in row) throw new HttpError(row.error === 'conflict' ? 409 : 403, row.error, row.reason)
+    const [row] = await receive(c, [doc], c.req.query('new_edits') === 'false')
+    if ('error' in row!) throw new HttpError(row.error === 'conflict' ? 409 : 403, row.error, row.reason)
     return c.json(row, 201)
   }
 
@@ -71,9 +69,7 @@ export function inbox({ inbox, hashing, perMinute, proxies, clock, counts }: Inb
   app.on('POST', rootOf(PATH), async (c) => insert(c, withId(await readObject(c))))
   app.post(`${PATH}/_bulk_docs`, async (c) => {
     const { docs, replicated } = docsFrom(await readObject(c))
-    pay(c, writes, docs.length)
-    const rows: Row[] = []
-    for (const doc of docs.map(withId)) rows.push(await receive(doc, replicated))
+    const rows = await receive(c, docs.map(withId), replicated)
     return c.json(replicated ? rows.filter((row) => 'error' in row) : rows, 201)
   })
   app.route('/', inboxDatabase(PATH, hashing))

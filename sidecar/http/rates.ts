@@ -11,19 +11,19 @@ export interface RatesOptions {
   readonly perMinute: number
   /** The most that is taken at once. Default 1. */
   readonly atOnce?: number
+  /** All together may send as much as so many clients that send as much as they may. Default 20. */
+  readonly clients?: number
   readonly clock: Clock
 }
 
-/** All together may send as much as so many clients that send as much as they may. */
-const CLIENTS = 20
 /** Beyond that, who came longest ago is forgotten: he has as much as a new one, and no more than all have left. */
 const REMEMBERED = 10_000
 const MINUTE_MS = 60_000
 
 /** Buckets with a hole: they fill steadily and never run over. In memory, each process for itself. */
-export function createRates({ perMinute, atOnce = 1, clock }: RatesOptions): Rates {
+export function createRates({ perMinute, atOnce = 1, clients: many = 20, clock }: RatesOptions): Rates {
   const size = Math.max(perMinute, atOnce)
-  const all = createBucket(perMinute * CLIENTS, size * CLIENTS, clock.ticks())
+  const all = createBucket(perMinute * many, size * many, clock.ticks())
   const clients = new Map<string, Bucket>()
 
   function bucketOf(client: string, now: number): Bucket {

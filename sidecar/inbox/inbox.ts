@@ -14,7 +14,7 @@ import { createRoom } from './room.ts'
 export type Received =
   | { readonly kind: 'taken' | 'repeated'; readonly rev: string }
   | Exclude<Decision, { readonly kind: 'write' | 'repeated' }>
-  /** Too many devices wait to be confirmed; what is there already may still be changed. */
+  /** Too many devices wait to be confirmed, or too many that he has sent; what is there already may still be changed. */
   | { readonly kind: 'full' }
 
 /**
@@ -22,8 +22,12 @@ export type Received =
  * learns anything but the fate of his own, by the secret whose hash he wrote with it.
  */
 export interface Inbox {
-  /** Sending the same again changes nothing. Throws `CouchError`. */
-  receive(sent: Sent): Promise<Received>
+  /**
+   * Sending the same again changes nothing. Throws `CouchError`.
+   *
+   * @param hasShare asked of a new device where room is scarce: whether he who sends it may have some (`Room`)
+   */
+  receive(sent: Sent, hasShare: () => boolean): Promise<Received>
   /** Undefined if there is no such document of this secret. Throws `CouchError`. */
   fate(id: string, secret: string, options?: CallOptions): Promise<Fate | undefined>
 }
@@ -47,14 +51,14 @@ const TRIES = 10
 export function createInbox({ database, homeOf, limit, clock, counts, log }: InboxOptions): Inbox {
   const room = createRoom({ database, limit, clock, log })
 
-  async function receive(sent: Sent): Promise<Received> {
+  async function receive(sent: Sent, hasShare: () => boolean): Promise<Received> {
     const arrival = arrivalOf(sent)
     if (typeof arrival === 'string') return { kind: 'refused', reason: arrival }
     for (let tries = 1; ; tries++) {
       const before = await database.find(arrival.id)
       const decision = decide(arrival, before)
       if (decision.kind !== 'write') return decision
-      if (!before && decision.doc.type === 'device' && !(await room.take())) return { kind: 'full' }
+      if (!before && decision.doc.type === 'device' && !(await room.take(hasShare))) return { kind: 'full' }
       try {
         await database.put(decision.doc)
         return { kind: 'taken', rev: decision.rev }
@@ -65,8 +69,8 @@ export function createInbox({ database, homeOf, limit, clock, counts, log }: Inb
   }
 
   return {
-    async receive(sent) {
-      const received = await receive(sent)
+    async receive(sent, hasShare) {
+      const received = await receive(sent, hasShare)
       if (received.kind === 'full') counts.turnedAway.full += 1
       else counts.documents[received.kind] += 1
       return received

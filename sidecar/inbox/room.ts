@@ -5,8 +5,12 @@ import { BY_STATE, DDOC } from '../docstate/finding/pages.ts'
 
 /** How many devices may wait for somebody to confirm them. */
 export interface Room {
-  /** True if there is room for one more, which is counted. Throws `CouchError`. */
-  take(): Promise<boolean>
+  /**
+   * True if there is room for one more, which is counted. Throws `CouchError`.
+   *
+   * @param hasShare asked where half of the room is taken: whether he who brings it may have some of the rest
+   */
+  take(hasShare: () => boolean): Promise<boolean>
 }
 
 export interface RoomOptions {
@@ -45,14 +49,13 @@ export function createRoom({ database, limit, clock, log }: RoomOptions): Room {
   }
 
   return {
-    async take() {
+    async take(hasShare) {
       const isFresh = counted && clock.ticks() - countedAt < COUNTED_MS
-      const waiting = await (isFresh ? counted! : recount())
+      const waiting = (await (isFresh ? counted! : recount())) + letIn
       const wasFull = full
-      full = waiting + letIn >= limit
-      if (full && !wasFull)
-        log.warn({ waiting: waiting + letIn, limit }, 'the inbox takes no more devices: too many wait')
-      if (full) return false
+      full = waiting >= limit
+      if (full && !wasFull) log.warn({ waiting, limit }, 'the inbox takes no more devices: too many wait')
+      if (full || (waiting >= limit / 2 && !hasShare())) return false
       letIn += 1
       return true
     },

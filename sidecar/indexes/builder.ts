@@ -15,6 +15,7 @@ import type { Kinds } from './kinds/kinds.ts'
 import { createLook, type Channels, type Look } from './look.ts'
 import type { Pace } from './pace.ts'
 import { Queue } from '../core/queue.ts'
+import { untilAny } from '../core/until-any.ts'
 import type { KenSettings } from './settings.ts'
 import { Strikes } from '../couch/strikes.ts'
 
@@ -93,7 +94,8 @@ export class Builder {
       this.#prune()
       this.queue.ripen(clock.ticks())
       while (this.#mayLook()) this.#takeNext()
-      await clock.sleep(this.#untilNextMs(), AbortSignal.any([signal, this.#waiting.signal])).catch(() => undefined)
+      const sleep = (until: AbortSignal) => clock.sleep(this.#untilNextMs(), until)
+      await untilAny([signal, this.#waiting.signal], sleep).catch(() => undefined)
     }
     await Promise.all(this.#underWay)
     if (this.#mistake) throw this.#mistake.thrown

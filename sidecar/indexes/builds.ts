@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
 import { Durations } from '../core/durations.ts'
+import { untilAny } from '../core/until-any.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Events } from '../events/channels.ts'
 import type { Page } from './book.ts'
@@ -42,10 +43,13 @@ export class Builds {
   }
 
   /** Until the index is where its database was when it was looked at, or cannot be brought there. */
-  async run(entry: Entry, { seq, touchedAt }: Page, signal: AbortSignal): Promise<Ended> {
+  run(entry: Entry, page: Page, signal: AbortSignal): Promise<Ended> {
+    return untilAny([signal, entry.ended], (until) => this.#build(entry, page, until))
+  }
+
+  async #build(entry: Entry, { seq, touchedAt }: Page, until: AbortSignal): Promise<Ended> {
     const { kinds, isShared, clock } = this.#options
     const { index } = entry
-    const until = AbortSignal.any([signal, entry.ended])
     const kind = kinds()[index.kind]
     if (!kind) return { kind: 'given-up' }
     const looksFirst = entry.job === undefined || kind.hasCopies === true || isShared()

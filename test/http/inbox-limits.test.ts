@@ -101,7 +101,26 @@ test('beyond so many devices that wait for their owners no more are taken, but a
   expect((await rig.fate(one._id, secret)).status).toBe(200)
 
   await answerDevice(rig, two, { state: 'active' })
-  expect((await rig.post(three)).status).toBe(429)
-  await clock.advance(10_000)
+  const both = { docs: [three, { ...newConfirm(secret, one._id), _id: 'another' }] }
+  expect((await rig.post(both, '/_bulk_docs')).status).toBe(429)
+  expect((await rig.fate('another', secret)).status).toBe(200)
+  await clock.advance(24 * 3_600_000) // there is room for another one, and this address may have it
   expect((await rig.post(three)).status).toBe(201)
+})
+
+test('where half of the room is taken, one address brings a twentieth of it in a day, and leaves the rest to others', async () => {
+  const clock = createManualClock()
+  const rig = await startInbox({ limit: 40, proxies: 1, clock })
+  const until429 = async (address: string) => {
+    let taken = 0
+    while ((await from(rig, address, newDevice(newSecret()))).status === 201) taken++
+    return taken
+  }
+  expect(await until429('192.0.2.1')).toBe(22)
+  expect(await until429('192.0.2.2')).toBe(2)
+  await clock.advance(12 * 3_600_000)
+  expect(await until429('192.0.2.1')).toBe(1)
+  await clock.advance(12 * 3_600_000)
+  expect(await until429('192.0.2.2')).toBe(2)
+  expect(rig.counts.turnedAway).toEqual({ rate: 0, full: 4 })
 })

@@ -46,7 +46,7 @@ export async function startInbox(options: InboxRigOptions = {}) {
   const log = pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) })
   const inbox = createInbox({ database, homeOf: () => Promise.resolve(undefined), limit, clock, counts, log })
   const app = createHttp({
-    routes: [inboxRoute({ inbox, hashing: couchHashing, perMinute, proxies, clock, counts })],
+    routes: [inboxRoute({ inbox, hashing: couchHashing, perMinute, limit, proxies, clock, counts })],
     log,
   })
   const { signal } = new AbortController()

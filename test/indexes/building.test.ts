@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { readIndexerTasks } from '../../sidecar/couch/indexer-tasks.ts'
 import { readViewIndex } from '../../sidecar/couch/view-index.ts'
-import { createShare } from '../../sidecar/workers/share.ts'
-import { startRegistry } from '../workers/registries.ts'
-import { createTestCouch, needs, uniqueName, type PrivateCouch } from '../support/couchdb.ts'
+import { uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { findCouchBinary } from '../support/couchdb-binary.ts'
 import {
   endlessMap,
-  fill,
   map,
   onlyBeginningWith,
   pendingIn,
@@ -16,23 +12,11 @@ import {
   settings,
   slowMap,
   startIndexes,
-  startQuietServer,
+  useQuietServer,
   write,
 } from './rig.ts'
 
-let server: PrivateCouch
-beforeAll(async () => {
-  if (findCouchBinary() !== undefined) server = await startQuietServer()
-})
-afterAll(() => server?.stop())
-beforeEach(() => needs('private server'))
-
-/** Two indexers of what begins alike, on the quiet server. */
-function start(options: Parameters<typeof startIndexes>[0] = {}) {
-  const prefix = uniqueName('i')
-  const rig = startIndexes({ url: server.url, share: onlyBeginningWith(prefix), ...options })
-  return { ...rig, prefix, fill: (count: number, maps: Record<string, string>) => fill(rig.couch, count, maps, prefix) }
-}
+const { server, start } = useQuietServer()
 
 test('whatever changes in a database, its indexes have it before anybody asks', async () => {
   const { couch, fill, tell, fresh, indexes } = start()
@@ -86,7 +70,7 @@ test('what no event told is found by looking at all databases, design documents 
   await eventually(() => expect(fresh(db.name)).toEqual([true]), { within: 20_000 })
   await putDdoc(couch, db.name, 'two', { views: { x: { map } } })
   await eventually(() => expect(fresh(db.name)).toEqual([true, true]), { within: 20_000 })
-  const later = startIndexes({ url: server.url, share: onlyBeginningWith(prefix) })
+  const later = startIndexes({ url: server().url, share: onlyBeginningWith(prefix) })
   await eventually(() => expect(later.fresh(db.name)).toEqual([true, true]))
 })
 
@@ -263,72 +247,3 @@ test('a function that does not end is told in words, holds up nobody, and is for
   await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
   expect(indexes.counts()).toMatchObject({ failing: 0 })
 }, 40_000)
-
-test('two workers share the databases: each index is built by one of them', async () => {
-  const prefix = uniqueName('i')
-  const half = (rest: number) => ({
-    ...onlyBeginningWith(prefix),
-    isOurs: (name: string) => name.startsWith(prefix) && name.charCodeAt(name.length - 1) % 2 === rest,
-    workers: () => 2,
-  })
-  const workers = [0, 1].map((rest) => startIndexes({ url: server.url, share: half(rest) }))
-  const names: string[] = []
-  for (let i = 0; i < 8; i++) names.push((await fill(workers[0]!.couch, 3, { one: map }, prefix)).name)
-  for (const name of names) for (const { tell } of workers) tell(name)
-  await eventually(() => {
-    for (const name of names) expect(workers.flatMap(({ fresh }) => fresh(name))).toEqual([true])
-  })
-})
-
-test('CouchDB killed while it builds: the index is brought to its end when it is back', async () => {
-  const { couch, fill, tell, rows, fresh } = start()
-  const db = await fill(100, { slow: slowMap(20) })
-  tell(db.name)
-  await eventually(() => expect(rows(db.name)).toMatchObject([{ building: true }]))
-  await server.restart()
-  const quiet = createTestCouch({ url: server.url })
-  await eventually(async () => expect(await quiet.db(db.name).info()).toBeTruthy(), { within: 30_000 })
-  await eventually(() => expect(fresh(db.name)).toEqual([true]), { within: 60_000 })
-  expect(await pendingIn(couch, db.name, 'slow')).toBe(0)
-}, 100_000)
-
-test('told to stop it stops at once, and CouchDB builds on', async () => {
-  const { couch, fill, tell, rows, indexes, stop } = start()
-  const db = await fill(200, { slow: slowMap(20) })
-  tell(db.name)
-  const tasks = async () => (await readIndexerTasks(couch)).filter(({ database }) => database === db.name)
-  await eventually(async () => expect((await tasks()).length).toBeGreaterThan(0))
-  expect(rows(db.name)).toMatchObject([{ building: true }])
-  await stop()
-  expect(indexes.counts().building).toBe(0)
-  expect((await tasks()).length).toBeGreaterThan(0)
-  const { changesDone } = (await tasks())[0]!
-  await eventually(async () => expect((await tasks())[0]?.changesDone ?? Infinity).toBeGreaterThan(changesDone))
-})
-
-test('a worker that leaves is followed at once by those that stay', async () => {
-  const prefix = uniqueName('i')
-  const control = (await fill(createTestCouch({ url: server.url }), 0, {}, prefix)).name
-  const database = createTestCouch({ url: server.url }).db(control)
-  const workers = ['one', 'other'].map((self) => {
-    const leaving = new AbortController()
-    const registry = startRegistry(database)
-    registry.register('sidecar', self, { timeoutMs: 1000 }, leaving.signal)
-    const share = createShare({ registry, role: 'sidecar', self, takesPart: () => true, signal: leaving.signal })
-    const isOurs = (name: string) => name.startsWith(prefix) && share.isOurs(name)
-    return { ...startIndexes({ url: server.url, share: { ...share, isOurs } }), share, leave: () => leaving.abort() }
-  })
-  const [one, other] = workers as [(typeof workers)[0], (typeof workers)[0]]
-  await eventually(() => expect([one.share.workers(), other.share.workers()]).toEqual([2, 2]))
-  const names: string[] = []
-  for (let i = 0; i < 8; i++) names.push((await fill(one.couch, 3, { one: map }, prefix)).name)
-  for (const name of names) for (const { tell } of workers) tell(name)
-  await eventually(() =>
-    expect(names.flatMap((name) => [...one.fresh(name), ...other.fresh(name)])).toEqual(names.map(() => true)),
-  )
-  await other.stop()
-  other.leave()
-  await eventually(() => expect(names.flatMap((name) => one.fresh(name))).toEqual(names.map(() => true)), {
-    within: 20_000,
-  })
-})

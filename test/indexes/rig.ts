@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { onTestFinished } from 'vitest'
+import { afterAll, beforeAll, beforeEach, onTestFinished } from 'vitest'
 import { liveSettings } from '../../ddocs/lib/live-settings.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
@@ -9,7 +9,15 @@ import { createIndexes, type IndexesOptions } from '../../sidecar/indexes/indexe
 import { rowOf } from '../../sidecar/indexes/rows.ts'
 import type { KenSettings } from '../../sidecar/indexes/settings.ts'
 import { undivided, type Share } from '../../sidecar/workers/share.ts'
-import { couchUrl, createTestCouch, startPrivateCouch, uniqueName } from '../support/couchdb.ts'
+import {
+  couchUrl,
+  createTestCouch,
+  needs,
+  startPrivateCouch,
+  uniqueName,
+  type PrivateCouch,
+} from '../support/couchdb.ts'
+import { findCouchBinary } from '../support/couchdb-binary.ts'
 
 /** The defaults, but for the disk of whoever runs the tests. */
 export const settings: KenSettings = {
@@ -72,6 +80,30 @@ export async function startQuietServer() {
   await configure(couch, 'couchdb', 'os_process_timeout', '1000')
   await couch.close()
   return server
+}
+
+/** One for all tests of a file, which are skipped where there can be none. */
+export function useQuietServer() {
+  let server: PrivateCouch
+  beforeAll(async () => {
+    if (findCouchBinary() !== undefined) server = await startQuietServer()
+  })
+  afterAll(() => server?.stop())
+  beforeEach(() => needs('private server'))
+
+  return {
+    server: () => server,
+    /** An indexer of what begins alike. */
+    start: (options: RigOptions = {}) => {
+      const prefix = uniqueName('i')
+      const rig = startIndexes({ url: server.url, share: onlyBeginningWith(prefix), ...options })
+      return {
+        ...rig,
+        prefix,
+        fill: (count: number, maps: Record<string, string>) => fill(rig.couch, count, maps, prefix),
+      }
+    },
+  }
 }
 
 export const configure = (couch: Couch, section: string, key: string, value: string, node = '_local') =>

@@ -201,3 +201,19 @@ test('a server that breaks off in the middle of a chunk is a broken connection',
   const { url } = await startFaultyProxy(`http://127.0.0.1:${(broken.address() as AddressInfo).port}`)
   await expect(fetch(url).then((answer) => answer.text())).rejects.toThrow('terminated')
 })
+
+test('an answer comes to its end whenever its client goes, also in the moment in which something is written', async () => {
+  let hasEnded = false
+  proxy.next(async (exchange) => {
+    const { body: _body, ...head } = await exchange.forward()
+    async function* body() {
+      yield Buffer.from('{')
+      proxy.dropConnections()
+      yield Buffer.from('}')
+    }
+    await exchange.send({ ...head, body: body() })
+    hasEnded = true
+  })
+  await expect(db.info()).rejects.toThrow()
+  await eventually(() => expect(hasEnded).toBe(true))
+})

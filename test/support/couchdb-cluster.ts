@@ -13,6 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
+import { eventually } from './eventually.ts'
 import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
 import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
 
@@ -100,9 +101,12 @@ async function introduce({ url }: PrivateCouch, names: readonly string[]): Promi
   try {
     for (const name of names) {
       const path = `_local/_nodes/${encodeURIComponent(name)}`
-      await couch.request({ method: 'PUT', db: '_node', path, body: {} }).catch((thrown: unknown) => {
-        if (!isCouchError(thrown, 'conflict')) throw thrown // it knows
-      })
+      const introduceOne = () =>
+        couch.request({ method: 'PUT', db: '_node', path, body: {} }).catch((thrown: unknown) => {
+          if (!isCouchError(thrown, 'conflict')) throw thrown // it knows
+        })
+      // CouchDB makes the database of nodes itself in this moment, and may say 500 `file_exists`.
+      await eventually(introduceOne)
     }
   } finally {
     await couch.close()

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, inject, onTestFinished } from 'vitest'
 import { createCouch, type Couch, type CouchOptions } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { eventually } from './eventually.ts'
 import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
@@ -47,6 +48,14 @@ export async function makeAgain(db: Database): Promise<void> {
       { timeout: 5000, interval: 300 },
     )
     .not.toBe(before)
+}
+
+/** Compacts a database until it has nothing more of these revisions than their names; in vain for those that are leaves. */
+export async function compactAway(db: Database, revisions: readonly StoredDoc[]): Promise<void> {
+  await createTestCouch().request({ method: 'POST', db: db.name, path: '_compact' })
+  for (const { _id, _rev } of revisions) {
+    await eventually(async () => expect(await db.find(_id, { rev: _rev }), `${_id} ${_rev}`).toBeUndefined())
+  }
 }
 
 /** Deletes a database; one that is not there is fine. Tries again where CouchDB fails, as it may under load (500 badarg). */

@@ -43,7 +43,7 @@ export async function openExchange(
   passing: () => Promise<void>,
 ): Promise<Exchange> {
   const gone = new AbortController()
-  response.once('close', () => gone.abort())
+  const left = new Promise((resolve) => response.once('close', resolve)).then(() => gone.abort())
   const url = new URL(incoming.url ?? '/', upstream)
   const request = {
     method: incoming.method ?? 'GET',
@@ -75,7 +75,8 @@ export async function openExchange(
       response.writeHead(status, rest).flushHeaders()
       for await (const chunk of body) {
         await passing()
-        await new Promise((sent) => response.write(chunk, sent))
+        // Of what is written between the end of a connection and the news of it, Node never says what became of it.
+        await Promise.race([left, new Promise((sent) => response.write(chunk, sent))])
       }
     },
     end: () => void response.end(),

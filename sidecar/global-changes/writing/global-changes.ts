@@ -4,6 +4,7 @@ import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import { together } from '../../core/together.ts'
+import { untilAny } from '../../core/until-any.ts'
 import { within } from '../../core/within.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
@@ -143,13 +144,14 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
 
   async function runWhileOn(signal: AbortSignal): Promise<void> {
     const ending = new AbortController()
-    const on = AbortSignal.any([signal, ending.signal])
-    share.onChange(() => sweeps.soon(), on)
     const untilOff = async (until: AbortSignal) => {
       await switched.until(() => !settings.update_db, until).catch(() => undefined)
       ending.abort()
     }
-    await together([(until) => sources.run(until), (until) => sweeps.run(until), untilOff], on)
+    await untilAny([signal, ending.signal], async (on) => {
+      share.onChange(() => sweeps.soon(), on)
+      await together([(until) => sources.run(until), (until) => sweeps.run(until), untilOff], on)
+    })
   }
 
   async function finish(): Promise<void> {

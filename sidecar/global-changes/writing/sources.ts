@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
+import { untilAny } from '../../core/until-any.ts'
 import type { Couch } from '../../couch/client.ts'
 import { followDbs } from './dbs-feed.ts'
 import type { DatabaseEvent } from '../documents.ts'
@@ -82,11 +83,12 @@ export class Sources {
         if (deleted) tell('deleted', database)
         else if (!isKnown(database)) this.#ownFeeds.begin(database)
       }
-      const until = AbortSignal.any([signal, ending.signal])
-      const following = followDbs({ couch, clock, random, onChange, onAgain: onGap }, until)
-      await this.#changes.until(() => this.#hasServerFeed, signal).catch(() => undefined)
-      ending.abort()
-      await following
+      await untilAny([signal, ending.signal], async (until) => {
+        const following = followDbs({ couch, clock, random, onChange, onAgain: onGap }, until)
+        await this.#changes.until(() => this.#hasServerFeed, signal).catch(() => undefined)
+        ending.abort()
+        await following
+      })
       await this.#ownFeeds.close()
     }
   }
