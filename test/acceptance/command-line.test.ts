@@ -27,11 +27,16 @@ async function deserted(): Promise<string> {
 }
 
 describe('exit 0', () => {
-  test('nobody who has read enough is told off', async () => {
-    const child = spawn(process.execPath, [program, 'start', '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  test.each(['deploy', 'status'])('%s does the same where nobody reads what it prints', async (command) => {
+    const name = uniqueName('control')
+    onTestFinished(() => deleteDb(name))
+    const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: name }
+    const child = spawn(process.execPath, [program, command], { env: settings, stdio: ['ignore', 'pipe', 'pipe'] })
     child.stdout.destroy()
     const [stderr] = await Promise.all([text(child.stderr), once(child, 'close')])
     expect([child.exitCode, stderr]).toEqual([0, ''])
+    const { stdout } = await runCommand(['deploy', '--dry-run'], settings)
+    expect(stdout).toContain(command === 'deploy' ? '_design/docstate unchanged' : '_design/docstate would be created')
   })
 
   test('--help lists the commands, and each tells about itself', async () => {
