@@ -44,7 +44,7 @@ const downOnly = layers.flatMap((layer, depth) => {
 })
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', 'node_modules/**', '*.js'] },
+  { ignores: ['**/dist/**', 'node_modules/**', '*.js', 'bench/*.js'] },
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },

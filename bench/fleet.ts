@@ -11,10 +11,12 @@ import { delaysFigure } from './figures.ts'
 import { inParallel } from './in-parallel.ts'
 import { startProduct, type Product } from './product.ts'
 import type { Line } from './report.ts'
+import { setConfig } from './server-config.ts'
 import { difference, socketsOf, statsOf, usageIfOurs, usageOf } from './usage.ts'
 
 const DATABASES = Number(process.env.BENCH_DATABASES ?? 2000)
-const IDLE_SECONDS = 30
+/** In each minute all are looked at once. */
+const IDLE_SECONDS = 60
 const PATIENCE_MS = 300_000
 /** After a start, and after all were written to: what comes later of it is done then. */
 const REST_MS = 60_000
@@ -45,6 +47,8 @@ export async function measureFleet(couch: Couch, url: string, serverPid: number 
       () => measureLongPolls(feeds),
       () => measure(all, none, 'visited'),
       () => measure(all, none, 'followed'),
+      () => withFilesOpen(all, () => measureLongPolls(feeds)),
+      () => withFilesOpen(all, () => measure(all, none, 'visited', 'visited again')),
       () => withoutIndexes(all, none),
     ]
     const lines: Line[] = []
@@ -62,11 +66,11 @@ export async function measureFleet(couch: Couch, url: string, serverPid: number 
   }
 }
 
-/** Bytes of a process that looks after none of them. */
+/** Bytes that live in a process that looks after none of them. */
 async function measureNone({ url, run }: Run): Promise<number> {
   const product = await startProduct(url, run, 0, `${run}-none-*`)
-  await sleep(15_000)
-  const { bytes } = await usageOf(product.child.pid!)
+  await sleep(REST_MS)
+  const bytes = await product.live()
   await product.stop()
   return bytes
 }
@@ -108,6 +112,18 @@ async function writesAlone({ couch, serverPid, names }: Run): Promise<Line> {
   }
 }
 
+/** While CouchDB closes no file that is used again soon: each database has two shards, and there are those of the server. */
+async function withFilesOpen({ url, names }: Run, work: () => Promise<Line[]>): Promise<Line[]> {
+  const enough = 2 * names.length + 500
+  const before = await setConfig(url, 'couchdb/max_dbs_open', `${enough}`)
+  try {
+    const lines = await work()
+    return lines.map((line) => ({ ...line, what: `max_dbs_open ${enough}: ${line.what}` }))
+  } finally {
+    await setConfig(url, 'couchdb/max_dbs_open', before)
+  }
+}
+
 /** The same, while nobody keeps the indexes fresh: what of the cost is theirs. */
 async function withoutIndexes(all: Run, none: number): Promise<Line[]> {
   await all.couch.db(`${all.run}-control`).put({ _id: 'config:ken', ignore: [`${all.run}-*`] })
@@ -124,6 +140,7 @@ async function measure(all: Run, none: number, how: 'visited' | 'followed', call
     const startSeconds = (performance.now() - began) / 1000
     await sleep(REST_MS)
     const pid = product.child.pid!
+    const live = await product.live()
     const usages = async () => [await usageOf(pid), await usageIfOurs(serverPid)] as const
     const [before, usage] = [await statsOf(couch), await usages()]
     await sleep(IDLE_SECONDS * 1000)
@@ -151,7 +168,7 @@ async function measure(all: Run, none: number, how: 'visited' | 'followed', call
         figure:
           `${sockets} connections open; ${idle.requests} requests, ${idle.writes} documents written; ` +
           `${idleOurs} of a core, ${idleServers} of the server’s; ` +
-          `${((usage[0].bytes - none) / length / 1024).toFixed(1)} KB for each database`,
+          `${((live - none) / length / 1024).toFixed(1)} KB live for each database`,
       },
       {
         what: `${called}: a write in each of ${length}, at once: until its handler begins`,

@@ -6,11 +6,11 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { seqText } from '../sidecar/couch/documents.ts'
-import { isCouchError } from '../sidecar/couch/errors.ts'
 import { readViewIndex } from '../sidecar/couch/view-index.ts'
 import { quantile } from './figures.ts'
 import { startProduct, type Product } from './product.ts'
 import type { Line } from './report.ts'
+import { setConfig } from './server-config.ts'
 
 const DATABASES = 50
 const DDOCS = ['_design/one', '_design/two']
@@ -32,7 +32,7 @@ export async function measureIndexes(couch: Couch, url: string): Promise<Line[]>
   const made = await couch.db('_global_changes').create()
   try {
     for (const [name, { ken, sidecar }] of Object.entries(MODES)) {
-      await setKen(couch, ken)
+      await setKen(url, ken)
       const run = `bench-indexes-${randomBytes(4).toString('hex')}`
       const product = sidecar ? await startProduct(url, run, 0) : undefined
       try {
@@ -44,7 +44,7 @@ export async function measureIndexes(couch: Couch, url: string): Promise<Line[]>
       }
     }
   } finally {
-    await setKen(couch, true)
+    await setKen(url, true)
     if (made) await couch.request({ method: 'DELETE', db: '_global_changes' })
   }
   return lines
@@ -121,20 +121,9 @@ const designDoc = (_id: string) => ({
   views: { by_number: { map: `function (doc) { emit(doc.number, ${JSON.stringify(_id)}) }` } },
 })
 
-/** For as long as the server runs. */
-async function setKen(couch: Couch, on: boolean): Promise<void> {
-  for (const [key, channels] of [
-    ['batch_channels', 20],
-    ['incremental_channels', 80],
-  ] as const) {
-    const path = `_node/_local/_config/ken/${key}`
-    await couch.request({ method: 'PUT', path, json: JSON.stringify(`${on ? channels : 0}`) }).catch(ignoreText)
-  }
-}
-
-/** The answer is a text, and no document. */
-function ignoreText(thrown: unknown): void {
-  if (!isCouchError(thrown, 'garbled')) throw thrown
+async function setKen(url: string, on: boolean): Promise<void> {
+  await setConfig(url, 'ken/batch_channels', on ? '20' : '0')
+  await setConfig(url, 'ken/incremental_channels', on ? '80' : '0')
 }
 
 async function requestsOf({ url }: Product): Promise<number> {

@@ -9,6 +9,7 @@ import { findCouchBinary, startCouchBinary } from '../test/support/couchdb-binar
 import { runLimit, runLoop } from './baselines.ts'
 import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { measureDeploy } from './deploy.ts'
+import { measureDevices } from './devices.ts'
 import { runEngine } from './engine.ts'
 import { measureFleet } from './fleet.ts'
 import { measureGlobalChanges } from './global-changes.ts'
@@ -17,6 +18,7 @@ import { measureIndexes } from './indexes.ts'
 import { measureLatency } from './latency.ts'
 import { measureIdle, measurePeakMemory } from './quiet.ts'
 import { measurePublish } from './publish.ts'
+import { measureRequests } from './requests.ts'
 import { measureChurn, measureShared, measureTakeover } from './sharing.ts'
 import { createReport, formatReport, saveReport, type Line } from './report.ts'
 
@@ -44,6 +46,8 @@ try {
     updates: () => measureGlobalChanges(couch, url, server?.pid),
     indexes: () => measureIndexes(couch, url),
     fleet: () => measureFleet(couch, url, server?.pid),
+    requests: () => measureRequests(couch, server?.pid),
+    devices: () => measureDevices(couch, url, server?.pid),
   }
   const wanted = process.env.BENCH_PARTS?.split(',') ?? Object.keys(parts)
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))

@@ -7,11 +7,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const main = fileURLToPath(new URL('../dist/sidecar/main.js', import.meta.url))
+const liveBytes = fileURLToPath(new URL('./live-bytes.js', import.meta.url))
 
 export interface Product {
   readonly child: ChildProcess
   /** Of its HTTP, with the credentials of CouchDB's admin. */
   readonly url: string
+  /** What lives in its heap and its buffers, after a collection. Bytes. */
+  readonly live: () => Promise<number>
   readonly stop: () => Promise<void>
 }
 
@@ -33,11 +36,17 @@ export async function startProduct(url: string, name: string, delayMs: number, d
     ...{ SIDECAR_CONTROL_DB: `${name}-control`, SIDECAR_DATABASES: databases, SIDECAR_HANDLERS: handlers },
     ...{ SIDECAR_GLOBAL_CHANGES_DB: `${name}-events` },
   }
-  const child = fork(main, ['start'], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv: [] }) // a full pipe would stop it
+  const execArgv = ['--expose-gc', '--import', liveBytes]
+  const child = fork(main, ['start'], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv }) // a full pipe would stop it
   const { username, password } = new URL(url)
   return {
     child,
     url: `http://${username}:${password}@127.0.0.1:${port}`,
+    async live() {
+      const told = once(child, 'message')
+      child.send('live')
+      return Number((await told)[0])
+    },
     async stop() {
       const exited = once(child, 'exit')
       child.kill('SIGTERM')
