@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { CouchError } from '../sidecar/couch/errors.ts'
+import { ask } from './ask.ts'
 import { measureBareFeeds, measureLongPolls } from './feeds.ts'
 import { delaysFigure } from './figures.ts'
 import { inParallel } from './in-parallel.ts'
@@ -252,7 +253,8 @@ async function handled(couch: Couch, names: readonly string[], id: string): Prom
 
 async function untilReady(product: Product, databases: number, how: 'visited' | 'followed'): Promise<void> {
   for (;;) {
-    const text = await metricsOf(product).catch(() => '')
+    const asked = ask(product.url, 'metrics').then((answer) => answer.text())
+    const text = await asked.catch(() => '')
     const value = (name: string) => Number(new RegExp(`^couchdb_sidecar_${name} (\\d+)`, 'm').exec(text)?.[1])
     const following = [...text.matchAll(/^couchdb_sidecar_databases_following{[^}]*} (\d+)/gm)]
     const sum = following.reduce((all, [, count]) => all + Number(count), 0)
@@ -260,10 +262,4 @@ async function untilReady(product: Product, databases: number, how: 'visited' | 
     if (how === 'visited' ? isAtRest : sum >= databases) return
     await sleep(500)
   }
-}
-
-async function metricsOf({ url }: Product): Promise<string> {
-  const { origin, username, password } = new URL(url)
-  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
-  return (await fetch(`${origin}/metrics`, { headers: { authorization } })).text()
 }

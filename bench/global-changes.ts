@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { seqText } from '../sidecar/couch/documents.ts'
+import { ask } from './ask.ts'
 import { quantile } from './figures.ts'
 import { startProduct } from './product.ts'
 import type { Line } from './report.ts'
@@ -57,11 +58,9 @@ export async function measureGlobalChanges(couch: Couch, url: string, couchPid: 
 
 /** Calls with the name of each database of which a row comes, until it is left. Resolves when it is connected. */
 async function listen({ url }: Feed, onRow: (database: string, at: number) => void): Promise<() => void> {
-  const { origin, username, password } = new URL(url)
-  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
   const leaving = new AbortController()
   const query = 'feed=continuous&since=now&heartbeat=1000'
-  const response = await fetch(`${origin}/_db_updates?${query}`, { headers, signal: leaving.signal })
+  const response = await ask(url, `_db_updates?${query}`, { signal: leaving.signal })
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`)
   const read = async () => {
     const decoder = new TextDecoder()
@@ -77,10 +76,8 @@ async function listen({ url }: Feed, onRow: (database: string, at: number) => vo
 }
 
 async function untilServed(feed: Feed, name: string): Promise<void> {
-  const { origin, username, password } = new URL(feed.url)
-  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
   for (;;) {
-    const text = await fetch(`${origin}/_db_updates`, { headers }).then(
+    const text = await ask(feed.url, '_db_updates').then(
       (response) => response.text(),
       () => '',
     )

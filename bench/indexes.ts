@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { seqText } from '../sidecar/couch/documents.ts'
 import { readViewIndex } from '../sidecar/couch/view-index.ts'
+import { ask } from './ask.ts'
 import { quantile } from './figures.ts'
 import { startProduct, type Product } from './product.ts'
 import type { Line } from './report.ts'
@@ -127,9 +128,7 @@ async function setKen(url: string, on: boolean): Promise<void> {
 }
 
 async function requestsOf({ url }: Product): Promise<number> {
-  const { origin, username, password } = new URL(url)
-  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
-  const text = await (await fetch(`${origin}/metrics`, { headers: { authorization } })).text()
+  const text = await (await ask(url, 'metrics')).text()
   return Number(/^couchdb_sidecar_indexes_requests_total (\d+)/m.exec(text)![1])
 }
 
