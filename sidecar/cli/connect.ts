@@ -16,7 +16,7 @@ export async function withCouch<T>(config: Config, work: (couch: Couch) => Promi
   } catch (thrown) {
     if (!(thrown instanceof CouchError)) throw thrown
     const isDenied = thrown.code === 'unauthorized' || thrown.code === 'forbidden'
-    const advice = isDenied ? '; COUCHDB_URL: expected the name and password of a server admin' : ''
+    const advice = isDenied ? ' (COUCHDB_URL: expected the name and password of a server admin)' : ''
     throw new SidecarError(thrown.code, `${couch.url}: ${thrown.message}${advice}`, { cause: thrown })
   } finally {
     await couch.close()

@@ -116,6 +116,11 @@ describe('exit 1', () => {
       expect(stderr).toContain('refuses')
       expect(stderr).not.toContain('wr0ng')
     }
+    const nobody = settingsOf(control, { COUCHDB_URL: urlOf(uniqueName('nobody'), 'wr0ng') })
+    const { code, stderr } = await runCommand(['status'], nobody)
+    expect(code).toBe(1)
+    expect(stderr).toContain('COUCHDB_URL: expected the name and password of a server admin')
+    expect(stderr).not.toContain('wr0ng')
   })
 
   test('a document that is not there, or that nothing is wrong with', async () => {
