@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
 import { createMemory } from './core/memory.ts'
+import { Slots } from './core/slots.ts'
 import { together } from './core/together.ts'
 import { untilAdmitted } from './couch/admission.ts'
 import { createCouch } from './couch/client.ts'
@@ -82,9 +83,10 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
     await untilAdmitted({ couch, clock, log }, signal)
     const engines = new Map<string, Engine>()
-    const registry = acquire(createRegistry({ database: couch.db(controlDb), events, clock, random, log }))
+    const registry = acquire(createRegistry({ database: couch.db(controlDb, true), events, clock, random, log }))
     const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
     const memory = createMemory(config.memoryBytes)
+    const turns = new Slots(() => Math.ceil(config.connections * WRITING))
     const patterns = patternsOf(config)
     const tallies = createTallies(patterns)
     const readers = { open: 0, dropped: 0 }
@@ -111,7 +113,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
     const areTold = () => live.of('global_changes').update_db
     const tables = createTables({ config, handlers, couch, templates, clock, publicUrl, syncUrl })
-    const settings = { worker: name, memory, leaseMs, graceMs }
+    const settings = { worker: name, memory, turns, leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const who = { registry, role: ROLE, self: name }
     const sharing = createSharing({ ...who, serves: hasDuty, signal })
@@ -152,3 +154,5 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
 /** Of their own, twice: a build that is waited for must not keep others from being looked at, nor documents from being handled. */
 const INDEXING_CONNECTIONS = 16
+/** Which part of the connections engines write with at most: what they begin must come to its end, and find the rest free. */
+const WRITING = 0.75

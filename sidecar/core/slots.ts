@@ -1,29 +1,47 @@
 /** A number of places, taken in the order asked for. The limit may change between two calls. */
 export class Slots {
   readonly #limit: () => number
-  readonly #waiting: (() => void)[] = []
+  readonly #first: (() => void)[] = []
+  readonly #others: (() => void)[] = []
   #taken = 0
 
   constructor(limit: () => number) {
     this.#limit = limit
   }
 
-  /** Calls `work` in a place of its own, at once or when there is one. Each needs one `leave`. */
-  take(work: () => void): void {
-    if (this.#waiting.length === 0 && this.#taken < this.#limit()) {
+  /**
+   * Calls `work` in a place of its own, at once or when there is one. Each needs one `leave`.
+   *
+   * @param first before all that wait without it
+   */
+  take(work: () => void, first = false): void {
+    const isNext = this.#first.length === 0 && (first || this.#others.length === 0)
+    if (isNext && this.#taken < this.#limit()) {
       this.#taken += 1
       work()
-    } else this.#waiting.push(work)
+    } else (first ? this.#first : this.#others).push(work)
   }
 
-  /** Resolves when there is a place. Each needs one `leave`. */
-  enter(): Promise<void> {
-    return new Promise((resolve) => this.take(resolve))
+  /** Resolves when there is a place. Each needs one `leave`. Rejects with the signal's reason; then it has none. */
+  async enter(first = false, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
+    await new Promise<void>((resolve, reject) => {
+      const begin = () => {
+        signal?.removeEventListener('abort', giveUp)
+        resolve()
+      }
+      const giveUp = () => {
+        for (const all of [this.#first, this.#others]) if (all.includes(begin)) all.splice(all.indexOf(begin), 1)
+        reject(signal!.reason as Error)
+      }
+      signal?.addEventListener('abort', giveUp, { once: true })
+      this.take(begin, first)
+    })
   }
 
   /** Does the work in a place of its own, when there is one. */
-  async during<T>(work: () => Promise<T>): Promise<T> {
-    await this.enter()
+  async during<T>(work: () => Promise<T>, first = false, signal?: AbortSignal): Promise<T> {
+    await this.enter(first, signal)
     try {
       return await work()
     } finally {
@@ -34,9 +52,11 @@ export class Slots {
   leave(): void {
     this.#taken -= 1
     const limit = this.#limit()
-    while (this.#waiting.length > 0 && this.#taken < limit) {
+    while (this.#taken < limit) {
+      const work = this.#first.shift() ?? this.#others.shift()
+      if (!work) return
       this.#taken += 1
-      this.#waiting.shift()!()
+      work()
     }
   }
 }

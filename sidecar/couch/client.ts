@@ -1,5 +1,6 @@
 import nano from 'nano'
 import { Agent } from 'undici'
+import { Slots } from '../core/slots.ts'
 import { CouchError, codeOf } from './errors.ts'
 import { createReadMany } from './read-many.ts'
 import { createDatabase, type Database } from './database.ts'
@@ -17,8 +18,10 @@ export interface CouchRequest {
   /** The body as JSON text, where the caller has it already. */
   readonly json?: string
   readonly signal?: AbortSignal | undefined
-  /** How long to wait for the whole answer, milliseconds. Default 60,000. */
+  /** How long to wait for the whole answer, once it is sent. Milliseconds, default 60,000. */
   readonly timeoutMs?: number
+  /** To be sent before all that wait without it: others rely on its being done in time. */
+  readonly first?: boolean
 }
 
 /** A CouchDB server (or cluster, or whatever speaks like one). */
@@ -29,7 +32,8 @@ export interface Couch {
   request<T>(request: CouchRequest): Promise<T>
   /** The bytes of an endless answer, as they come. Throws like `request`, also while reading. */
   stream(request: CouchRequest & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>>
-  db(name: string): Database
+  /** @param first for each of its requests */
+  db(name: string, first?: boolean): Database
   /** By the credentials with which this client logs in. */
   readonly sign: Sign
   /** Closes every connection; requests under way fail. */
@@ -64,15 +68,16 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
   const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000, maxResponseSize: MAX_ANSWER_BYTES })
   const endless = new Agent({ pipelining: 1, keepAliveTimeout: 10_000 })
   // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
+  const slots = new Slots(() => connections) // one waits here, where it can be overtaken, and its time does not run
   const server = nano({ url: base, parseUrl: false, agentOptions: agent, headers } as unknown as nano.Configuration)
 
   const couch: Couch = {
     url: base,
     async request<T>(request: CouchRequest) {
-      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS } = request
+      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS, first } = request
       const json = request.json ?? (body === undefined ? undefined : JSON.stringify(body))
       const name = nameOf(method, db, path)
-      const answer: unknown = await withDeadline(name, timeoutMs, signal, (deadline) =>
+      const send = (deadline: AbortSignal) =>
         server
           .request({
             method,
@@ -84,8 +89,8 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
           } as nano.RequestOptions)
           .catch((thrown: unknown) => {
             throw couchErrorFrom(name, thrown)
-          }),
-      )
+          })
+      const answer: unknown = await slots.during(() => withDeadline(name, timeoutMs, signal, send), first, signal)
       // nano gives a string or bytes for a body that is not the JSON it announced: cut short, or a proxy's page.
       if (typeof answer !== 'object' || answer === null || Buffer.isBuffer(answer)) {
         throw new CouchError('garbled', { request: name, reason: 'the answer is not whole JSON' })
@@ -113,7 +118,7 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
       }
     },
 
-    db: (name) => createDatabase(couch, name, readMany),
+    db: (name, first) => createDatabase(couch, name, readMany, first),
     sign: createSign(user),
     close: async () => void (await Promise.all([agent.destroy(), endless.destroy()])),
   }

@@ -7,6 +7,8 @@ import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, StoredDoc, ViewResult } f
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number
+  /** See `CouchRequest`. */
+  readonly first?: boolean
 }
 
 export interface ViewQuery {
@@ -79,9 +81,9 @@ const docPath = (id: string) => {
   return prefix + encodeURIComponent(id.slice(prefix.length))
 }
 
-export function createDatabase(couch: Couch, name: string, readMany: ReadMany): Database {
+export function createDatabase(couch: Couch, name: string, readMany: ReadMany, first = false): Database {
   const call = <T>(request: Parameters<Couch['request']>[0], options?: CallOptions) =>
-    couch.request<T>({ db: name, ...request, ...options })
+    couch.request<T>({ db: name, first, ...request, ...options })
 
   const database: Database = {
     name,
@@ -127,7 +129,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany): 
         throw thrown
       }
     },
-    getMany: (ids, options) => readMany(name, ids, options),
+    getMany: (ids, options) => readMany(name, ids, { first, ...options }),
     async withPrefix(prefix, options) {
       const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true } // nano makes JSON of it
       const { rows } = await call<ViewResult>({ path: '_all_docs', query }, options)

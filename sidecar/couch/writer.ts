@@ -1,3 +1,4 @@
+import { Slots } from '../core/slots.ts'
 import type { Doc } from './documents.ts'
 import type { Database } from './database.ts'
 import { CouchError, codeOf, isCouchError, type CouchErrorCode } from './errors.ts'
@@ -13,7 +14,24 @@ export type Written =
 
 export interface Writer {
   /** Throws `CouchError` where the outcome is unknown. */
-  write(doc: Doc): Promise<Written>
+  write(doc: Doc, options?: WriteOptions): Promise<Written>
+}
+
+export interface WriteOptions {
+  /** It ends something that was begun: before all that begin something, of other databases too. */
+  readonly first?: boolean
+  /** Called when it is sent, which may be long after it was asked for, and more than once. */
+  readonly onSent?: () => void
+}
+
+export interface WriterOptions {
+  readonly signal: AbortSignal
+  /** Without an answer for so long a request is given up: nobody knows what became of its writes. Default 60,000. */
+  readonly timeoutMs?: number
+  /** Are added to. */
+  readonly counts?: WriteCounts
+  /** One is taken for each request; shared by the writers of many databases. Default one of its own. */
+  readonly turns?: Slots
 }
 
 /** What a writer has done: requests, and what became of the documents in them. */
@@ -26,6 +44,7 @@ export const noWrites = (): WriteCounts => ({
 interface Pending {
   readonly id: string
   readonly json: string
+  readonly options: WriteOptions
   readonly resolve: (written: Written) => void
   readonly reject: (error: unknown) => void
 }
@@ -37,30 +56,37 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
 
 /**
  * Group commit: one `_bulk_docs` at a time for a database, and whatever becomes ready meanwhile travels together in
- * the next. Nobody waits for a timer: a write that finds the writer idle leaves at the end of the event loop's turn.
+ * the next. Nobody waits for a timer: a write that finds the writer idle, and a turn free, leaves at the end of the
+ * event loop's turn. Where thousands of databases wait for turns, a request holds what is there when its turn comes.
  * One request at a time is not a limit but the fastest way: CouchDB commits a bulk request of a thousand in less time
  * than two of five hundred side by side (measured by `npm run bench`).
  *
- * After `timeoutMs` (default 60,000) without an answer a request is given up: nobody knows what became of its writes.
- *
  * Rows are matched by id, since servers may answer in another order; so a batch never holds an id twice.
- *
- * @param counts are added to
  */
-export function createWriter(
-  database: Database,
-  signal: AbortSignal,
-  timeoutMs?: number,
-  counts: WriteCounts = noWrites(),
-): Writer {
+export function createWriter(database: Database, options: WriterOptions): Writer {
+  const { signal, timeoutMs, counts = noWrites(), turns = new Slots(() => 1) } = options
   let waiting: Pending[] = []
   let running = false
+  /** Whether a turn is waited for, behind the others and before them. */
+  const asked = { first: false, other: false }
 
-  async function run(): Promise<void> {
-    running = true
-    await new Promise(setImmediate)
-    while (waiting.length > 0) await commit(takeBatch())
-    running = false
+  function ask(first: boolean): void {
+    if (running || asked.first || (asked.other && !first)) return
+    const kind = first ? 'first' : 'other'
+    asked[kind] = true
+    turns.take(() => void run(kind), first)
+  }
+
+  async function run(kind: keyof typeof asked): Promise<void> {
+    asked[kind] = false
+    if (!running && waiting.length > 0) {
+      running = true
+      await new Promise(setImmediate)
+      await commit(takeBatch())
+      running = false
+      if (waiting.length > 0) ask(waiting.some((pending) => pending.options.first === true))
+    }
+    turns.leave()
   }
 
   function takeBatch(): Pending[] {
@@ -85,7 +111,8 @@ export function createWriter(
     try {
       const texts = batch.map(({ json }) => json)
       counts.requests += 1
-      const rows = await database.bulk(texts, { signal, ...(timeoutMs !== undefined && { timeoutMs }) })
+      for (const { options } of batch) options.onSent?.()
+      const rows = await database.bulk(texts, { signal, first: true, ...(timeoutMs !== undefined && { timeoutMs }) })
       const rowOf = new Map(rows.map((row) => [row.id, row]))
       for (const pending of batch) {
         const { id } = pending
@@ -118,12 +145,12 @@ export function createWriter(
   }
 
   return {
-    write: (doc) =>
+    write: (doc, options = {}) =>
       new Promise((resolve, reject) => {
         const json = textOf(doc)
         if (typeof json !== 'string') return resolve(json)
-        waiting.push({ id: doc._id, json, resolve, reject })
-        if (!running) void run()
+        waiting.push({ id: doc._id, json, options, resolve, reject })
+        ask(options.first === true)
       }),
   }
 }

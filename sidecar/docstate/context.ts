@@ -94,7 +94,7 @@ function ownSave(flight: Flight, doc: Doc, machines: Machines, now: number): Doc
 
 async function put<D extends Doc>({ writer }: ContextOptions, flight: Flight, doc: D): Promise<D & StoredDoc> {
   if (flight.stopped) throw flight.stopped
-  const written = await writer.write(doc)
+  const written = await writer.write(doc, { first: true })
   const request = `PUT ${doc._id}`
   switch (written.kind) {
     case 'stored':

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Memory } from '../core/memory.ts'
+import type { Slots } from '../core/slots.ts'
 import type { Database } from '../couch/database.ts'
 import type { Events } from '../events/channels.ts'
 import type { PlaceStore } from '../feed/place-store.ts'
@@ -32,6 +33,8 @@ export interface EngineOptions {
   readonly counts?: Counts
   /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
   readonly memory?: Memory
+  /** For writing; one for all engines of a process. Default one of its own. */
+  readonly turns?: Slots
   /** How long a claim is believed without a sign of life. Default 30 s. */
   readonly leaseMs?: number
   /** How long running handlers may take to end when the sidecar stops. Default 10 s. */

@@ -37,6 +37,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
     part = everything,
     counts = new Counts(),
     memory = createMemory(12 * 1024 * 1024),
+    turns,
     leaseMs = 30_000,
     sweepMs = 60_000,
     heartbeatMs,
@@ -46,8 +47,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
   const ticks = () => clock.ticks()
   const waits = visit?.waits ?? createWaits(ticks)
 
-  const answerMs = leaseMs / 2 // a write without an answer must not cost us our claims
-  const writer = createWriter(database, signal, answerMs, counts.writes)
+  const timeoutMs = leaseMs / 2 // a write without an answer must not cost us our claims
+  const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, ...(turns && { turns }) })
   const store = createStore({ database, writer, clock, random, signal })
   const contest = createContest({ database, store, leaseMs, clock, random, signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })

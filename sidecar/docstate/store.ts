@@ -44,10 +44,15 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
   const tidy = createTidy({ database, clock, random, signal })
 
   /** Undefined where nobody knows. */
-  async function attempt(flight: Flight, doc: Doc): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
+  async function attempt(
+    flight: Flight,
+    doc: Doc,
+    begins: boolean,
+  ): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
     try {
       const next = { ...doc, _id: flight.id, _rev: flight.doc._rev }
-      const written = await writer.write(next)
+      const onSent = () => (flight.provenAt = clock.ticks()) // before that nobody could see it
+      const written = await writer.write(next, begins ? { onSent } : { first: true })
       if (written.kind === 'refused') return { kind: 'refused', failure: written }
       if (written.kind !== 'conflict') {
         next._rev = written.rev
@@ -75,7 +80,7 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
     for (let tries = 1; ; tries++) {
       const base = flight.doc
       const hadClaim = holdsClaim(flight, base)
-      const outcome = await attempt(flight, doc)
+      const outcome = await attempt(flight, doc, wantsClaim && !hadClaim)
       if (outcome?.kind === 'accepted' && !hadClaim && !wantsClaim) {
         return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
       }

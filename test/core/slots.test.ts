@@ -17,6 +17,21 @@ test('gives no more places than the limit, and a raised limit lets more in', asy
   expect(inside).toBe(4)
 })
 
+test('places go to those who ask for them first, and whoever does not wait any more takes none', async () => {
+  const slots = new Slots(() => 1)
+  const order: string[] = []
+  await slots.enter()
+  const leaving = new AbortController()
+  const left = slots.enter(true, leaving.signal)
+  for (const name of ['a', 'b']) slots.take(() => order.push(name))
+  for (const name of ['c', 'd']) slots.take(() => order.push(name), true)
+  leaving.abort(new Error('enough'))
+  await expect(left).rejects.toThrow('enough')
+  for (let i = 0; i < 5; i++) slots.leave()
+  expect(order).toEqual(['c', 'd', 'a', 'b'])
+  await slots.during(() => Promise.resolve()) // all are free again
+})
+
 test('exclusive work runs one at a time, and a failure does not stop the next', async () => {
   const exclusive = createExclusive()
   const log: string[] = []

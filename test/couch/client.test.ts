@@ -6,7 +6,16 @@ import { createCouch } from '../../sidecar/couch/client.ts'
 import { isCouchError, retryTable, type CouchErrorCode } from '../../sidecar/couch/errors.ts'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { cut, cutAfterBytes, inject, refuse, silence, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+import {
+  cut,
+  cutAfterBytes,
+  delay,
+  inject,
+  refuse,
+  silence,
+  startFaultyProxy,
+  type Fault,
+} from '../support/faulty-proxy.ts'
 
 async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
@@ -104,6 +113,29 @@ test('no more connections are open than allowed, however many requests wait', as
   })
   await Promise.all(Array.from({ length: 40 }, () => couch.request({ path: '_all_dbs' })))
   expect(most).toBeLessThanOrEqual(3)
+})
+
+test('a request that waits for others is overtaken by those that go first, and its time does not run', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 1 })
+  proxy.plan(() => delay(300))
+  const ask = (path: string, first = false) => couch.request({ path, first, timeoutMs: 1000 })
+  const all = [ask('_all_dbs'), ask('_session'), ask('_session'), ask('_session'), ask('', true)]
+  await Promise.all(all)
+  expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs', '/', '/_session', '/_session', '/_session'])
+})
+
+test('a request is broken off while it waits for others, too', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 1 })
+  proxy.plan(() => delay(300))
+  const abort = new AbortController()
+  const [one, two] = [couch.request({ path: '_up' }), couch.request({ path: '_session', signal: abort.signal })]
+  abort.abort(new Error('enough'))
+  await expect(two).rejects.toThrow('enough')
+  await one
+  await couch.request({ path: '_up' })
+  expect(proxy.requests.map(({ path }) => path)).toEqual(['/_up', '/_up'])
 })
 
 test('a closed client leaves no connection', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createWriter, noWrites } from '../../sidecar/couch/writer.ts'
+import { Slots } from '../../sidecar/core/slots.ts'
+import { createWriter, noWrites, type Writer } from '../../sidecar/couch/writer.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -10,7 +11,7 @@ const sizeOf = (request: SeenRequest) => (JSON.parse(request.body) as { docs: un
 async function setUp() {
   const db = await freshDb('writer')
   const proxy = await startFaultyProxy()
-  const writer = createWriter(createTestCouch({ url: proxy.url }).db(db.name), new AbortController().signal)
+  const writer = createWriter(createTestCouch({ url: proxy.url }).db(db.name), { signal: new AbortController().signal })
   return { db, proxy, writer, batches: () => proxy.requests.filter(isBulk).map(sizeOf) }
 }
 
@@ -31,6 +32,25 @@ test('what becomes ready while a request is under way goes with the next one', a
   await Promise.all([first, late])
   expect(batches().reduce((sum, size) => sum + size, 0)).toBe(3)
   expect(batches().length).toBeLessThanOrEqual(2)
+})
+
+test('writers that share turns take them one after the other, with all that is there by then', async () => {
+  const { db, proxy, batches } = await setUp()
+  const [turns, { signal }] = [new Slots(() => 1), new AbortController()]
+  const through = createTestCouch({ url: proxy.url }).db(db.name)
+  const [a, b, c] = [1, 2, 3].map(() => createWriter(through, { signal, turns })) as [Writer, Writer, Writer]
+  const sent: string[] = []
+  const write = (writer: Writer, _id: string, first = false) =>
+    writer.write({ _id }, { first, onSent: () => sent.push(_id) })
+  await turns.enter()
+  const all = [write(a, 'a1'), write(b, 'b1'), write(c, 'c1'), write(b, 'b2', true), write(a, 'a2')]
+  await new Promise(setImmediate)
+  expect(sent).toEqual([])
+  turns.leave()
+  expect((await Promise.all(all)).map(({ kind }) => kind)).toEqual(all.map(() => 'stored'))
+  expect(sent).toEqual(['b1', 'b2', 'a1', 'a2', 'c1'])
+  expect(batches()).toEqual([2, 2, 1])
+  await turns.enter() // all are free again
 })
 
 test('each write learns its own fate', async () => {
@@ -112,7 +132,7 @@ test('it counts requests, and what became of the documents in them', async () =>
   const { db, proxy } = await setUp()
   const counts = noWrites()
   const behind = createTestCouch({ url: proxy.url }).db(db.name)
-  const writer = createWriter(behind, new AbortController().signal, undefined, counts)
+  const writer = createWriter(behind, { signal: new AbortController().signal, counts })
   await db.put({ _id: 'there' })
   await Promise.all([writer.write({ _id: 'a' }), writer.write({ _id: 'b' }), writer.write({ _id: 'there' })])
   expect(counts).toEqual({ ...noWrites(), requests: 1, stored: 2, conflict: 1 })

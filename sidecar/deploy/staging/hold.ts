@@ -57,7 +57,7 @@ export async function withHold<T>(
   let rev = there?.rev
 
   async function write(next: DeployRecord, until: AbortSignal): Promise<void> {
-    const written = await createWriter(database, until).write(recordDoc(next, rev))
+    const written = await createWriter(database, { signal: until }).write(recordDoc(next, rev))
     if (written.kind === 'refused') throw new DeployError('server_refused', [`${database.name}: ${written.reason}`])
     if (written.kind === 'accepted') {
       if (next.log.length === 1) await database.remove(RECORD_ID, written.rev, { signal: until })

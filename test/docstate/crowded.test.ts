@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { Slots } from '../../sidecar/core/slots.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { delay, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { docstateIn, startRig } from './rig.ts'
+
+const isBulk = ({ path }: SeenRequest) => path.endsWith('/_bulk_docs')
+const hasClaim = ({ body }: SeenRequest) =>
+  (JSON.parse(body) as { docs: StoredDoc[] }).docs.some((doc) => docstateIn(doc)?.claim)
+
+test('where writes of many databases wait for each other, what was begun is ended first, and no claim grows old', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 1 })
+  const turns = new Slots(() => 1)
+  const databases = await Promise.all(Array.from({ length: 20 }, () => freshDb('crowded')))
+  for (const db of databases) {
+    const register = (control: Parameters<Parameters<typeof startRig>[1]>[0]) =>
+      control.unsafe('order', 'paid', (doc) => ({ ...doc, state: 'invoiced' }))
+    await startRig(couch.db(db.name), register, { turns, leaseMs: 6000 })
+  }
+  proxy.plan((request) => (isBulk(request) ? delay(250) : undefined)) // all claims together: longer than one is believed in vain
+  const from = proxy.requests.length
+  await Promise.all(databases.map((db) => db.put({ _id: 'o', type: 'order', state: 'paid' })))
+  await eventually(
+    async () => {
+      const docs = await Promise.all(databases.map((db) => db.get('o')))
+      expect(docs.map(({ state }) => state)).toEqual(docs.map(() => 'invoiced'))
+      for (const { _rev } of docs) expect(_rev).toMatch(/^3-/) // its claim, and what came of it
+    },
+    { within: 25_000 },
+  )
+  let open = 0
+  const claimed = proxy.requests
+    .slice(from)
+    .filter(isBulk)
+    .map((request) => (open += hasClaim(request) ? 1 : -1))
+  expect(claimed).toHaveLength(40)
+  expect(Math.max(...claimed)).toBeLessThanOrEqual(3)
+})
