@@ -70,21 +70,22 @@ export function createWriter(database: Database, options: WriterOptions): Writer
   /** Whether a turn is waited for, behind the others and before them. */
   const asked = { first: false, other: false }
 
-  function ask(first: boolean): void {
+  function ask(first: boolean, goesOn = false): void {
     if (running || asked.first || (asked.other && !first)) return
     const kind = first ? 'first' : 'other'
     asked[kind] = true
-    turns.take(() => void run(kind), first)
+    turns.take(() => void run(kind, goesOn), first)
   }
 
-  async function run(kind: keyof typeof asked): Promise<void> {
+  async function run(kind: keyof typeof asked, goesOn: boolean): Promise<void> {
     asked[kind] = false
     if (!running && waiting.length > 0) {
       running = true
-      await new Promise(setImmediate)
+      if (!goesOn) await new Promise(setImmediate)
       await commit(takeBatch())
       running = false
-      if (waiting.length > 0) ask(waiting.some((pending) => pending.options.first === true))
+      const isFirst = waiting.some(({ options }) => options.first)
+      if (waiting.length > 0) ask(isFirst, true)
     }
     turns.leave()
   }
