@@ -16,9 +16,11 @@ test('where writes of many databases wait for each other, what was begun is ende
   const turns = new Slots(() => 1)
   const databases = await Promise.all(Array.from({ length: 20 }, () => freshDb('crowded')))
   for (const db of databases) {
-    const register = (control: Parameters<Parameters<typeof startRig>[1]>[0]) =>
-      control.unsafe('order', 'paid', (doc) => ({ ...doc, state: 'invoiced' }))
-    await startRig(couch.db(db.name), register, { turns, leaseMs: 6000 })
+    await startRig(
+      couch.db(db.name),
+      (control) => control.unsafe('order', 'paid', (doc) => ({ ...doc, state: 'invoiced' })),
+      { turns, leaseMs: 6000 },
+    )
   }
   proxy.plan((request) => (isBulk(request) ? delay(250) : undefined)) // all claims together: longer than one is believed in vain
   const from = proxy.requests.length
