@@ -18,7 +18,7 @@ test('where writes of many databases wait for each other, what was begun is ende
   for (const db of databases) {
     await startRig(
       couch.db(db.name),
-      (control) => control.unsafe('order', 'paid', (doc) => ({ ...doc, state: 'invoiced' })),
+      (control) => control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
       { turns, leaseMs: 6000 },
     )
   }
