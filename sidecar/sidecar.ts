@@ -86,7 +86,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const registry = acquire(createRegistry({ database: couch.db(controlDb, true), events, clock, random, log }))
     const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
     const memory = createMemory(config.memoryBytes)
-    const turns = new Slots(() => Math.ceil(config.connections * WRITING))
+    const turns = new Slots(() => Math.floor(config.connections * WRITING))
     const patterns = patternsOf(config)
     const tallies = createTallies(patterns)
     const readers = { open: 0, dropped: 0 }
