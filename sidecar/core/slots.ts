@@ -4,6 +4,7 @@ export class Slots {
   readonly #first: (() => void)[] = []
   readonly #others: (() => void)[] = []
   #taken = 0
+  #isGiving = false
 
   constructor(limit: () => number) {
     this.#limit = limit
@@ -51,12 +52,15 @@ export class Slots {
 
   leave(): void {
     this.#taken -= 1
+    if (this.#isGiving) return // by what was just called, of thousands perhaps: the loop below goes on
+    this.#isGiving = true
     const limit = this.#limit()
     while (this.#taken < limit) {
       const work = this.#first.shift() ?? this.#others.shift()
-      if (!work) return
+      if (!work) break
       this.#taken += 1
       work()
     }
+    this.#isGiving = false
   }
 }

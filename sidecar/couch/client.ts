@@ -68,8 +68,8 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
   const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000, maxResponseSize: MAX_ANSWER_BYTES })
   const endless = new Agent({ pipelining: 1, keepAliveTimeout: 10_000 })
   // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
-  const slots = new Slots(() => connections) // one waits here, where it can be overtaken, and its time does not run
   const server = nano({ url: base, parseUrl: false, agentOptions: agent, headers } as unknown as nano.Configuration)
+  const slots = new Slots(() => connections) // one waits here, where it can be overtaken, and its time does not run
 
   const couch: Couch = {
     url: base,

@@ -20,7 +20,7 @@ export interface Writer {
 export interface WriteOptions {
   /** It ends something that was begun: before all that begin something, of other databases too. */
   readonly first?: boolean
-  /** Called when it is sent, which may be long after it was asked for, and more than once. */
+  /** Called when its turn has come, which may be long after it was asked for, and more than once. */
   readonly onSent?: () => void
 }
 
@@ -70,6 +70,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
   /** Whether a turn is waited for, behind the others and before them. */
   const asked = { first: false, other: false }
 
+  /** @param goesOn after a request of ours: what waits has gathered */
   function ask(first: boolean, goesOn = false): void {
     if (running || asked.first || (asked.other && !first)) return
     const kind = first ? 'first' : 'other'

@@ -47,7 +47,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
   const ticks = () => clock.ticks()
   const waits = visit?.waits ?? createWaits(ticks)
 
-  const timeoutMs = leaseMs / 2 // a write without an answer must not cost us our claims
+  const timeoutMs = leaseMs / 2 // a write that is not answered must not cost the others their claims
   const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, ...(turns && { turns }) })
   const store = createStore({ database, writer, clock, random, signal })
   const contest = createContest({ database, store, leaseMs, clock, random, signal })

@@ -5,7 +5,7 @@ import type { Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import { patiently } from '../couch/patiently.ts'
-import type { Writer } from '../couch/writer.ts'
+import type { WriteOptions, Writer } from '../couch/writer.ts'
 import { docstateOf } from './assess.ts'
 import { rebase } from './documents.ts'
 import type { Flight } from './flight.ts'
@@ -47,12 +47,11 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
   async function attempt(
     flight: Flight,
     doc: Doc,
-    begins: boolean,
+    options: WriteOptions,
   ): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
     try {
       const next = { ...doc, _id: flight.id, _rev: flight.doc._rev }
-      const onSent = () => (flight.provenAt = clock.ticks()) // before that nobody could see it
-      const written = await writer.write(next, begins ? { onSent } : { first: true })
+      const written = await writer.write(next, options)
       if (written.kind === 'refused') return { kind: 'refused', failure: written }
       if (written.kind !== 'conflict') {
         next._rev = written.rev
@@ -77,10 +76,13 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
     const wantsClaim = holdsClaim(flight, wanted)
     let doc = wanted
     let unsure = false
+    let sentAt: number | undefined
+    const onSent = () => (flight.provenAt = sentAt ??= clock.ticks()) // before that nobody could see our claim
     for (let tries = 1; ; tries++) {
       const base = flight.doc
       const hadClaim = holdsClaim(flight, base)
-      const outcome = await attempt(flight, doc, wantsClaim && !hadClaim)
+      const isNewClaim = wantsClaim && !hadClaim
+      const outcome = await attempt(flight, doc, isNewClaim ? { onSent } : { first: hadClaim })
       if (outcome?.kind === 'accepted' && !hadClaim && !wantsClaim) {
         return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
       }
@@ -91,7 +93,7 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
 
       const current = await read(flight)
       if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
-      if (wantsClaim && !hadClaim)
+      if (isNewClaim)
         return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
       if (!current || !holdsClaim(flight, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.

@@ -32,6 +32,21 @@ test('places go to those who ask for them first, and whoever does not wait any m
   await slots.during(() => Promise.resolve()) // all are free again
 })
 
+test('thousands that give their places back at once leave all of them free', () => {
+  const slots = new Slots(() => 1)
+  let taken = 0
+  slots.take(() => undefined)
+  for (let i = 0; i < 20_000; i++) {
+    slots.take(() => {
+      taken += 1
+      slots.leave()
+    })
+  }
+  slots.leave()
+  slots.take(() => (taken += 1))
+  expect(taken).toBe(20_001)
+})
+
 test('exclusive work runs one at a time, and a failure does not stop the next', async () => {
   const exclusive = createExclusive()
   const log: string[] = []

@@ -90,6 +90,20 @@ test('a claim that grew too old while its document waited for a place is given b
   expect(docstateIn(await db.get('o1'))?.parked ?? docstateIn(await db.get('o0'))?.parked).toBeUndefined()
 })
 
+test('a claim that is sent again is as old as when it was sent first: a copy of a cluster may have it since', async () => {
+  const { db, proxy, through } = await setUp()
+  let unanswered = 0
+  proxy.plan((request) => (isBulk(request) && unanswered++ < 2 ? silence : undefined))
+  await startRig(
+    through,
+    (control) => control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
+    { leaseMs: 3000 }, // half of it twice without an answer is more than two thirds
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect((await db.get('o'))._rev).toMatch(/^5-/) // claimed, given back, claimed, saved
+})
+
 test.each([0, 0.5, 0.999])(
   'a claim is believed for nine tenths of its lease, whatever the jitter (%d)',
   async (random) => {
