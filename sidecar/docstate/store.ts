@@ -93,8 +93,7 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
 
       const current = await read(flight)
       if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
-      if (isNewClaim)
-        return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
+      if (isNewClaim) return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
       if (!current || !holdsClaim(flight, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
         return unsure && !wantsClaim && !takenOver(flight, current) ? { kind: 'stored' } : { kind: 'lost' }
