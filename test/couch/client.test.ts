@@ -118,8 +118,8 @@ test('no more connections are open than allowed, however many requests wait', as
 test('a request that waits for others is overtaken by those that go first, and its time does not run', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1 })
-  proxy.plan(() => delay(300))
-  const ask = (path: string, first = false) => couch.request({ path, first, timeoutMs: 1000 })
+  proxy.plan(() => delay(900))
+  const ask = (path: string, first = false) => couch.request({ path, first, timeoutMs: 3000 })
   const all = [ask('_all_dbs'), ask('_session'), ask('_session'), ask('_session'), ask('', true)]
   await Promise.all(all)
   expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs', '/', '/_session', '/_session', '/_session'])

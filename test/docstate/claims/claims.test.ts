@@ -97,7 +97,7 @@ test('a claim that is sent again is as old as when it was sent first: a copy of 
   await startRig(
     through,
     (control) => control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
-    { leaseMs: 3000 }, // half of it twice without an answer is more than two thirds
+    { leaseMs: 6000 }, // half of it twice without an answer is more than two thirds
   )
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
