@@ -75,7 +75,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const events = createEvents({ log })
     const embedded = config.couchdbUrl === undefined
     const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
-    const couch = acquire(createCouch({ url, connections: config.connections }))
+    const most = Math.floor(config.connections * MOST)
+    const couch = acquire(createCouch({ url, connections: config.connections, kept: config.connections - most }))
+    const answering = acquire(createCouch({ url, connections: ANSWERING_CONNECTIONS, patienceMs: ANSWER_MS }))
     const looking = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
     const waiting = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
@@ -86,7 +88,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const registry = acquire(createRegistry({ database: couch.db(controlDb, true), events, clock, random, log }))
     const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
     const memory = createMemory(config.memoryBytes)
-    const turns = new Slots(() => Math.floor(config.connections * WRITING))
+    const turns = new Slots(() => most)
     const patterns = patternsOf(config)
     const tallies = createTallies(patterns)
     const readers = { open: 0, dropped: 0 }
@@ -101,7 +103,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
     const syncUrl = config.couchdbPublicUrl ?? couch.url
     const { whoIs } = acquire(createSessions({ url }))
-    const asked = { config, sources, couch, syncUrl, whoIs, events, feed, registry, catcher }
+    const asked = { config, sources, couch: answering, syncUrl, whoIs, events, feed, registry, catcher }
     const routes = createRoutes({ ...asked, clock, log, signal })
     const { host, port } = config
     const never = new AbortController().signal // closed after the engines, not with them
@@ -154,5 +156,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
 /** Of their own, twice: a build that is waited for must not keep others from being looked at, nor documents from being handled. */
 const INDEXING_CONNECTIONS = 16
-/** Which part of the connections engines write with at most: what they begin must come to its end, and find the rest free. */
-const WRITING = 0.75
+/** Which part of the connections engines write with at most, and which part all reading takes at most: some are left to each. */
+const MOST = 0.75
+/** Of their own, too: neither is the sidecar's work slowed by what strangers ask over HTTP, nor the other way round. */
+const ANSWERING_CONNECTIONS = 16
+/** Whoever asks over HTTP waits for each answer of CouchDB. */
+const ANSWER_MS = 10_000

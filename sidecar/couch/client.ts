@@ -1,10 +1,10 @@
 import nano from 'nano'
 import { Agent } from 'undici'
-import { Slots } from '../core/slots.ts'
 import { CouchError, codeOf } from './errors.ts'
 import { createReadMany } from './read-many.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
+import { createPlaces } from './places.ts'
 import { createSign, type Sign } from './signature.ts'
 
 export interface CouchRequest {
@@ -22,6 +22,8 @@ export interface CouchRequest {
   readonly timeoutMs?: number
   /** To be sent before all that wait without it: others rely on its being done in time. */
   readonly first?: boolean
+  /** Called when it is sent, which may be long after it was asked for. */
+  readonly onSent?: () => void
 }
 
 /** A CouchDB server (or cluster, or whatever speaks like one). */
@@ -45,6 +47,10 @@ export interface CouchOptions {
   readonly url: string
   /** The most requests at once; endless ones have connections of their own beside them. Default 32. */
   readonly connections?: number
+  /** So many of them are left to those that go `first`. Default 0. */
+  readonly kept?: number
+  /** The longest that anybody waits for an answer, also while it is not sent yet. Milliseconds; default without end. */
+  readonly patienceMs?: number
 }
 
 /** The longest answer that is read as a whole, larger than any document. A longer one is cut off: `garbled`. */
@@ -56,7 +62,7 @@ const REQUEST_TIMEOUT_MS = 60_000
  * reason of a refusal and do not pass on a connection that breaks. Each has its own pool: an endless request keeps its
  * connection, and as many of them as there are connections would leave none for any other.
  */
-export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
+export function createCouch({ url, connections = 32, kept = 0, patienceMs }: CouchOptions): Couch {
   const address = new URL(url)
   const headers: Record<string, string> = {}
   const user = `${decodeURIComponent(address.username)}:${decodeURIComponent(address.password)}`
@@ -69,12 +75,12 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
   const endless = new Agent({ pipelining: 1, keepAliveTimeout: 10_000 })
   // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
   const server = nano({ url: base, parseUrl: false, agentOptions: agent, headers } as unknown as nano.Configuration)
-  const slots = new Slots(() => connections) // one waits here, where it can be overtaken, and its time does not run
+  const inPlace = createPlaces(connections, kept) // one waits here, where it can be overtaken, and its time does not run
 
   const couch: Couch = {
     url: base,
     async request<T>(request: CouchRequest) {
-      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS, first } = request
+      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS, first, onSent } = request
       const json = request.json ?? (body === undefined ? undefined : JSON.stringify(body))
       const name = nameOf(method, db, path)
       const send = (deadline: AbortSignal) =>
@@ -90,7 +96,16 @@ export function createCouch({ url, connections = 32 }: CouchOptions): Couch {
           .catch((thrown: unknown) => {
             throw couchErrorFrom(name, thrown)
           })
-      const answer: unknown = await slots.during(() => withDeadline(name, timeoutMs, signal, send), first, signal)
+      const turn = (signal?: AbortSignal) =>
+        inPlace(
+          () => {
+            onSent?.()
+            return withDeadline(name, timeoutMs, signal, send)
+          },
+          first,
+          signal,
+        )
+      const answer: unknown = await (patienceMs ? withDeadline(name, patienceMs, signal, turn) : turn(signal))
       // nano gives a string or bytes for a body that is not the JSON it announced: cut short, or a proxy's page.
       if (typeof answer !== 'object' || answer === null || Buffer.isBuffer(answer)) {
         throw new CouchError('garbled', { request: name, reason: 'the answer is not whole JSON' })

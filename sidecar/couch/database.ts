@@ -9,6 +9,8 @@ export interface CallOptions {
   readonly timeoutMs?: number
   /** See `CouchRequest`. */
   readonly first?: boolean
+  /** See `CouchRequest`. */
+  readonly onSent?: () => void
 }
 
 export interface ViewQuery {

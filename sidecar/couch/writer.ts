@@ -1,16 +1,8 @@
 import { Slots } from '../core/slots.ts'
 import type { Doc } from './documents.ts'
 import type { Database } from './database.ts'
-import { CouchError, codeOf, isCouchError, type CouchErrorCode } from './errors.ts'
-
-/** What became of one write. An answer that did not come, or came garbled, is thrown instead: nobody knows then. */
-export type Written =
-  | { readonly kind: 'stored'; readonly rev: string }
-  /** A cluster's 202: at least one copy has it, but not the quorum. Whoever needs to have won, has lost. */
-  | { readonly kind: 'accepted'; readonly rev: string }
-  | { readonly kind: 'conflict' }
-  /** By `validate_doc_update`, `_security`, or because such a document cannot be stored or has no JSON. */
-  | { readonly kind: 'refused'; readonly code: CouchErrorCode; readonly reason: string }
+import { CouchError, isCouchError, type CouchErrorCode } from './errors.ts'
+import { textOf, writtenFrom, type Written } from './written.ts'
 
 export interface Writer {
   /** Throws `CouchError` where the outcome is unknown. */
@@ -20,11 +12,14 @@ export interface Writer {
 export interface WriteOptions {
   /** It ends something that was begun: before all that begin something, of other databases too. */
   readonly first?: boolean
-  /** Called when its turn has come, which may be long after it was asked for, and more than once. */
+  /** Called when it is sent, which may be long after it was asked for, and more than once. */
   readonly onSent?: () => void
+  /** Once it is aborted, what has not been sent is not sent any more: then its reason is thrown. */
+  readonly signal?: AbortSignal
 }
 
 export interface WriterOptions {
+  /** The end of it: breaks off what is sent, and what waits. Its reason is thrown. */
   readonly signal: AbortSignal
   /** Without an answer for so long a request is given up: nobody knows what became of its writes. Default 60,000. */
   readonly timeoutMs?: number
@@ -49,6 +44,10 @@ interface Pending {
   readonly reject: (error: unknown) => void
 }
 
+/** In the order in which they are sent. */
+const KINDS = ['first', 'other'] as const
+type Kind = (typeof KINDS)[number]
+
 const MAX_DOCS = 1000
 const MAX_BYTES = 4 * 1024 * 1024
 /** Refusals of a whole request that one document in it may have earned: it is halved until that one is alone. */
@@ -65,46 +64,51 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
  */
 export function createWriter(database: Database, options: WriterOptions): Writer {
   const { signal, timeoutMs, counts = noWrites(), turns = new Slots(() => 1) } = options
-  let waiting: Pending[] = []
+  const waiting: Record<Kind, Pending[]> = { first: [], other: [] }
   let running = false
   /** Whether a turn is waited for, behind the others and before them. */
   const asked = { first: false, other: false }
 
   /** @param goesOn after a request of ours: what waits has gathered */
-  function ask(first: boolean, goesOn = false): void {
-    if (running || asked.first || (asked.other && !first)) return
-    const kind = first ? 'first' : 'other'
+  function ask(goesOn = false): void {
+    const kind = waiting.first.length > 0 ? 'first' : 'other'
+    if (running || waiting[kind].length === 0 || asked.first || asked[kind]) return
     asked[kind] = true
-    turns.take(() => void run(kind, goesOn), first)
+    turns.during(() => run(kind, goesOn), kind === 'first', signal).catch(giveUp)
   }
 
-  async function run(kind: keyof typeof asked, goesOn: boolean): Promise<void> {
+  async function run(kind: Kind, goesOn: boolean): Promise<void> {
     asked[kind] = false
-    if (!running && waiting.length > 0) {
-      running = true
-      if (!goesOn) await new Promise(setImmediate)
-      await commit(takeBatch())
-      running = false
-      const isFirst = waiting.some(({ options }) => options.first)
-      if (waiting.length > 0) ask(isFirst, true)
-    }
-    turns.leave()
+    if (running) return
+    running = true
+    if (!goesOn) await new Promise(setImmediate)
+    const batch = takeBatch()
+    if (batch.length > 0) await commit(batch)
+    running = false
+    ask(true)
   }
 
+  function giveUp(reason: unknown): void {
+    for (const kind of KINDS) for (const { reject } of waiting[kind].splice(0)) reject(reason)
+  }
+
+  /** Those that go first, and then of the others what there is room for. */
   function takeBatch(): Pending[] {
     const ids = new Set<string>()
     const batch: Pending[] = []
-    const left: Pending[] = []
     let bytes = 0
-    for (const pending of waiting) {
-      const fits = batch.length === 0 || (batch.length < MAX_DOCS && bytes + pending.json.length <= MAX_BYTES)
-      if (fits && !ids.has(pending.id)) {
-        ids.add(pending.id)
-        bytes += pending.json.length
-        batch.push(pending)
-      } else left.push(pending)
+    for (const kind of KINDS) {
+      for (const pending of waiting[kind].splice(0)) {
+        const { id, json, options, reject } = pending
+        const fits = batch.length === 0 || (batch.length < MAX_DOCS && bytes + json.length <= MAX_BYTES)
+        if (options.signal?.aborted) reject(options.signal.reason)
+        else if (fits && !ids.has(id)) {
+          ids.add(id)
+          bytes += json.length
+          batch.push(pending)
+        } else waiting[kind].push(pending)
+      }
     }
-    waiting = left
     return batch
   }
 
@@ -113,8 +117,11 @@ export function createWriter(database: Database, options: WriterOptions): Writer
     try {
       const texts = batch.map(({ json }) => json)
       counts.requests += 1
-      for (const { options } of batch) options.onSent?.()
-      const rows = await database.bulk(texts, { signal, first: true, ...(timeoutMs !== undefined && { timeoutMs }) })
+      const onSent = () => {
+        for (const { options } of batch) options.onSent?.()
+      }
+      const limit = timeoutMs !== undefined && { timeoutMs }
+      const rows = await database.bulk(texts, { signal, first: true, onSent, ...limit })
       const rowOf = new Map(rows.map((row) => [row.id, row]))
       for (const pending of batch) {
         const { id } = pending
@@ -151,39 +158,12 @@ export function createWriter(database: Database, options: WriterOptions): Writer
       new Promise((resolve, reject) => {
         const json = textOf(doc)
         if (typeof json !== 'string') return resolve(json)
-        waiting.push({ id: doc._id, json, options, resolve, reject })
-        ask(options.first === true)
+        if (signal.aborted) return reject(signal.reason as Error)
+        waiting[options.first ? 'first' : 'other'].push({ id: doc._id, json, options, resolve, reject })
+        ask()
       }),
   }
 }
 
 const unknown = (id: string, why: string) =>
   new CouchError('garbled', { request: 'POST _bulk_docs', reason: `${id}: ${why}` })
-
-/** A cycle or a BigInt has no JSON. */
-function textOf(doc: Doc): string | Written {
-  if (typeof doc._id !== 'string' || doc._id === '') {
-    return { kind: 'refused', code: 'bad_request', reason: `expected an _id, got ${JSON.stringify(doc._id)}` }
-  }
-  try {
-    return JSON.stringify(doc)
-  } catch (thrown) {
-    return { kind: 'refused', code: 'bad_request', reason: (thrown as Error).message }
-  }
-}
-
-function writtenFrom(row: { rev?: string; accepted?: boolean; error?: string; reason?: string }): Written {
-  if (row.rev !== undefined && row.error === undefined) {
-    return { kind: row.accepted ? 'accepted' : 'stored', rev: row.rev }
-  }
-  if (row.error === 'conflict') return { kind: 'conflict' }
-  const reason = row.reason ?? row.error ?? 'no reason given'
-  return { kind: 'refused', code: statusOfRow[row.error ?? ''] ?? codeOf(400), reason }
-}
-
-/** `_bulk_docs` says in a word what a single PUT says in a status. */
-const statusOfRow: Readonly<Record<string, CouchErrorCode>> = {
-  forbidden: 'forbidden',
-  unauthorized: 'unauthorized',
-  document_too_large: 'too_large',
-}

@@ -59,10 +59,10 @@ export function createEngine(options: EngineOptions): Engine {
   const { database, clock, visit, graceMs = 10_000 } = options
   const hard = new AbortController()
   const soft = new AbortController()
+  const closing = new AbortController()
   setMaxListeners(0, hard.signal, soft.signal) // one for each request and sleep under way
-  let closed = false
   let started = false
-  const parts = createParts(options, hard.signal, () => closed)
+  const parts = createParts(options, hard.signal, closing.signal)
   const { counts, claims, due, dispatch, backlog, arrivals, watch, rounds } = parts
 
   function rest(): Rest | undefined {
@@ -74,7 +74,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   async function finish(): Promise<void> {
     const left = visit && rest()
-    closed = true
+    closing.abort(new Error('the sidecar stops'))
     const settled = await within(clock, graceMs, dispatch.flights.whenIdle())
     if (!settled) {
       dispatch.flights.stop(new Error('the sidecar stops'))

@@ -16,8 +16,8 @@ export interface FlyOptions {
   readonly life: Life
   readonly ticks: () => number
   readonly log: Logger
-  /** True once no further handler may start. */
-  readonly closed: () => boolean
+  /** Aborted once no further handler may start. */
+  readonly closing: AbortSignal
 }
 
 /**
@@ -39,7 +39,7 @@ const MAX_REASONS = 10
  * The way of the documents of one handler. At most `concurrency` run at once. Claims are won a little ahead of that,
  * so that they travel in groups: as many as the handler gets through in a tenth of a second.
  */
-export function createFly({ registration, claims, execute, settle, life, ticks, log, closed }: FlyOptions): Fly {
+export function createFly({ registration, claims, execute, settle, life, ticks, log, closing }: FlyOptions): Fly {
   const { concurrency } = registration.options
   const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
@@ -49,9 +49,10 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
   const refused = new Set<string>()
 
   async function claimAndRun(flight: Flight, giveWay: () => void): Promise<Outcome | FlightEnd> {
-    if (closed()) return 'given-up'
+    if (closing.aborted) return 'given-up'
     if (flight.outdated || flight.maybeBranched) return 'look-again'
-    const claim = unsafe ? await claims.take(flight, giveWay) : undefined
+    const claim = unsafe ? await claims.take(flight, giveWay).catch(unsent) : undefined
+    if (claim === 'given-up') return claim
     if (claim) counts.claims[claim.kind] += 1
     if (claim?.kind === 'lost') {
       life.channel('claim:lost')?.publish(life.of(flight))
@@ -62,10 +63,10 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
     if (claim?.kind === 'accepted') return 'look-again'
     if (claim?.kind === 'refused') return 'not-taken'
     await runnable.enter()
-    if (closed() || flight.outdated || (unsafe && !claims.proven(flight))) {
+    if (closing.aborted || flight.outdated || (unsafe && !claims.proven(flight))) {
       runnable.leave() // first, so that all who wait here give back together
       if (unsafe) await claims.release(flight)
-      return closed() ? 'given-up' : flight.outdated ? 'look-again' : 'not-ours'
+      return closing.aborted ? 'given-up' : flight.outdated ? 'look-again' : 'not-ours'
     }
     counts.running += 1
     try {
@@ -80,6 +81,12 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
       counts.running -= 1
       runnable.leave()
     }
+  }
+
+  /** The sidecar stops while the claim waits for its turn to be sent. */
+  function unsent(thrown: unknown): 'given-up' {
+    if (closing.aborted && thrown === closing.reason) return 'given-up'
+    throw thrown
   }
 
   /** Whatever refuses one claim refuses thousands: each reason is told once, until a claim is taken. */

@@ -28,10 +28,10 @@ import { createStore } from './store.ts'
 import { createWaits } from './waits.ts'
 
 /**
- * What an engine consists of, put together; nothing runs yet. `signal` breaks off every request; once `isClosed`, what is
- * taken up is given back.
+ * What an engine consists of, put together; nothing runs yet. `signal` breaks off every request; once `closing` is
+ * aborted, what is taken up is given back.
  */
-export function createParts(options: EngineOptions, signal: AbortSignal, isClosed: () => boolean) {
+export function createParts(options: EngineOptions, signal: AbortSignal, closing: AbortSignal) {
   const { database, mailer, workers, events, worker, clock, random, log } = options
   const {
     part = everything,
@@ -49,7 +49,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
 
   const timeoutMs = leaseMs / 2 // a write that is not answered must not cost the others their claims
   const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, ...(turns && { turns }) })
-  const store = createStore({ database, writer, clock, random, signal })
+  const store = createStore({ database, writer, clock, random, signal, closing })
   const contest = createContest({ database, store, leaseMs, clock, random, signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
   const life = createLife(events, database.name, counts)
@@ -59,7 +59,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, isClose
   })
   const settle = createSettle({ store, claims, machines, life, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
-    createFly({ registration, claims, execute, settle, life, ticks, log, closed: isClosed }),
+    createFly({ registration, claims, execute, settle, life, ticks, log, closing }),
   )
   let current = workOut(options.table)
   const assess: Assess = (doc, now) => current.assess(doc, now)

@@ -36,11 +36,13 @@ export interface StoreOptions {
   readonly random: Random
   /** The end of all patience. */
   readonly signal: AbortSignal
+  /** No claim is sent any more that is not held yet; its reason is thrown then. */
+  readonly closing: AbortSignal
 }
 
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 
-export function createStore({ database, writer, clock, random, signal }: StoreOptions): Store {
+export function createStore({ database, writer, clock, random, signal, closing }: StoreOptions): Store {
   const tidy = createTidy({ database, clock, random, signal })
 
   /** Undefined where nobody knows. */
@@ -82,7 +84,7 @@ export function createStore({ database, writer, clock, random, signal }: StoreOp
       const base = flight.doc
       const hadClaim = holdsClaim(flight, base)
       const isNewClaim = wantsClaim && !hadClaim
-      const outcome = await attempt(flight, doc, isNewClaim ? { onSent } : { first: hadClaim })
+      const outcome = await attempt(flight, doc, isNewClaim ? { onSent, signal: closing } : { first: hadClaim })
       if (outcome?.kind === 'accepted' && !hadClaim && !wantsClaim) {
         return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
       }

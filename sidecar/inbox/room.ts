@@ -22,8 +22,6 @@ export interface RoomOptions {
 
 /** So long one count is believed: what was let in since is added to it. */
 const COUNTED_MS = 10_000
-/** Whoever sends a document waits for it. */
-const ASK_MS = 10_000
 const WAITING = ['new', 'confirming']
 
 /** Counts all devices, however they came into the control database: the confirmed and the failed ones do not count. */
@@ -35,7 +33,7 @@ export function createRoom({ database, limit, clock, log }: RoomOptions): Room {
 
   async function count(): Promise<number> {
     const devices = { startkey: ['device'], endkey: ['device', {}], group_level: 2 }
-    const { rows } = await database.view(DDOC, BY_STATE, devices, { timeoutMs: ASK_MS })
+    const { rows } = await database.view(DDOC, BY_STATE, devices)
     const waiting = rows.filter(({ key }) => WAITING.includes((key as string[])[1]!))
     return waiting.reduce((sum, { value }) => sum + Number(value), 0)
   }

@@ -5,6 +5,7 @@ import {
   cut,
   cutAfterUpstream,
   refuse,
+  silence,
   startFaultyProxy,
   type Fault,
   type FaultyProxy,
@@ -103,3 +104,20 @@ test.each(Object.keys(troubles))(
     })
   },
 )
+
+test('while CouchDB is silent whoever sends to the inbox is told so, and does not wait behind all others', async () => {
+  const proxy = await startFaultyProxy()
+  const { sidecar } = await startRegistration({ COUCHDB_URL: proxy.url })
+  const body = JSON.stringify({ ...newDevice(), secret_sha256: 'a'.repeat(64) })
+  const send = async () => {
+    const headers = { 'content-type': 'application/json' }
+    const signal = AbortSignal.timeout(40_000) // a request of the sidecar's own may take a minute
+    const answer = await fetch(`${sidecar.url}/inbox`, { method: 'POST', headers, body, signal })
+    return { status: answer.status, retryAfter: answer.headers.get('retry-after') }
+  }
+  proxy.plan(() => silence)
+  const all = await Promise.all(Array.from({ length: 20 }, send)) // more than may be asked at once
+  expect(all).toEqual(all.map(() => ({ status: 503, retryAfter: '5' })))
+  proxy.plan(() => undefined)
+  await eventually(async () => expect(await send()).toMatchObject({ status: 201 }))
+})

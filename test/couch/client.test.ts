@@ -120,8 +120,9 @@ test('a request that waits for others is overtaken by those that go first, and i
   const couch = createTestCouch({ url: proxy.url, connections: 1 })
   proxy.plan(() => delay(900))
   const ask = (path: string, first = false) => couch.request({ path, first, timeoutMs: 3000 })
-  const all = [ask('_all_dbs'), ask('_session'), ask('_session'), ask('_session'), ask('', true)]
-  await Promise.all(all)
+  const one = ask('_all_dbs')
+  await new Promise(setImmediate)
+  await Promise.all([one, ask('_session'), ask('_session'), ask('_session'), ask('', true)])
   expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs', '/', '/_session', '/_session', '/_session'])
 })
 
@@ -136,6 +137,33 @@ test('a request is broken off while it waits for others, too', async () => {
   await one
   await couch.request({ path: '_up' })
   expect(proxy.requests.map(({ path }) => path)).toEqual(['/_up', '/_up'])
+})
+
+test('however slow the others are, those that go first have places that are kept for them', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 3, kept: 1 })
+  proxy.plan(({ path }) => (path === '/_all_dbs' ? silence : undefined))
+  const sent: number[] = []
+  const abort = new AbortController()
+  const slow = [1, 2, 3].map((i) =>
+    couch.request({ path: '_all_dbs', signal: abort.signal, onSent: () => sent.push(i) }).catch(() => 'broken off'),
+  )
+  for (let i = 0; i < 3; i++) await couch.request({ path: '_session', first: true })
+  expect(sent).toEqual([1, 2])
+  abort.abort(new Error('enough'))
+  expect(await Promise.all(slow)).toEqual(slow.map(() => 'broken off'))
+  await couch.request({ path: '_session' })
+})
+
+test('with a limit to its patience nobody waits longer, neither for an answer nor behind others for a turn', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 1, patienceMs: 300 })
+  proxy.plan(() => silence)
+  const asked = ['_all_dbs', '_session', ''].map((path) => codeOf(couch.request({ path })))
+  expect(await Promise.all(asked)).toEqual(asked.map(() => 'timeout'))
+  expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs'])
+  proxy.plan(() => undefined)
+  await couch.request({ path: '_session' })
 })
 
 test('a closed client leaves no connection', async () => {

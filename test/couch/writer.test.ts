@@ -48,9 +48,39 @@ test('writers that share turns take them one after the other, with all that is t
   expect(sent).toEqual([])
   turns.leave()
   expect((await Promise.all(all)).map(({ kind }) => kind)).toEqual(all.map(() => 'stored'))
-  expect(sent).toEqual(['b1', 'b2', 'a1', 'a2', 'c1'])
+  expect(sent).toEqual(['b2', 'b1', 'a1', 'a2', 'c1'])
   expect(batches()).toEqual([2, 2, 1])
   await turns.enter() // all are free again
+})
+
+test('where there is more than goes into one request, those that go first are in it', async () => {
+  const { proxy, writer, batches } = await setUp()
+  const begun = Array.from({ length: 1100 }, (_, i) => writer.write({ _id: `d${i}` }))
+  await Promise.all([...begun, writer.write({ _id: 'end' }, { first: true })])
+  expect(batches()).toEqual([1000, 101])
+  expect(proxy.requests.find(isBulk)!.body).toContain('"end"')
+})
+
+test('what is called off while it waits for its turn is not sent, and nothing waits longer than its writer lives', async () => {
+  const { db, batches, proxy } = await setUp()
+  const [turns, ending, calledOff] = [new Slots(() => 1), new AbortController(), new AbortController()]
+  const through = createTestCouch({ url: proxy.url }).db(db.name)
+  const writer = createWriter(through, { signal: ending.signal, turns })
+  await turns.enter()
+  const [off, on] = [writer.write({ _id: 'off' }, { signal: calledOff.signal }), writer.write({ _id: 'on' })]
+  calledOff.abort(new Error('called off'))
+  turns.leave()
+  await expect(off).rejects.toThrow('called off')
+  expect(await on).toMatchObject({ kind: 'stored' })
+  await turns.enter()
+  const late = writer.write({ _id: 'late' }, { first: true })
+  ending.abort(new Error('it is over'))
+  await expect(late).rejects.toThrow('it is over')
+  await expect(writer.write({ _id: 'later' })).rejects.toThrow('it is over')
+  turns.leave()
+  await turns.enter() // nobody has it
+  expect(batches()).toEqual([1])
+  expect(await db.getMany(['off', 'on', 'late', 'later'])).toHaveLength(1)
 })
 
 test('each write learns its own fate', async () => {

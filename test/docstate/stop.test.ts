@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { Slots } from '../../sidecar/core/slots.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
@@ -65,6 +66,30 @@ test('documents that wait for their turn are given back untouched, and another w
       [['order', 'paid', 'parked'], 1],
     ])
   })
+})
+
+test('a claim that waits for its turn to be sent is not sent any more', async () => {
+  const db = await freshDb('stop')
+  const turns = new Slots(() => 1)
+  await turns.enter() // by a database of others
+  const handled: string[] = []
+  const rig = await startRig(
+    db,
+    (control) =>
+      control.unsafe('order', 'paid', (doc) => {
+        handled.push(doc._id)
+        return Promise.resolve({ ...doc, state: 'invoiced' })
+      }),
+    { turns },
+  )
+  const before = await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(() => expect(rig.engine.health().inFlight).toBe(1))
+  const stopped = rig.stop()
+  await new Promise(setImmediate)
+  turns.leave()
+  await stopped
+  expect((await db.get('o'))._rev).toBe(before)
+  expect(handled).toEqual([])
 })
 
 test('a handler sees its signal abort when the grace period is over', async () => {
