@@ -16,6 +16,9 @@ export async function start(terminal: Terminal, config: Config, version: string)
     () => loadTemplates(config.mailTemplates),
     () => checkTemplates(config.channelDdocs),
   ])
+  const tell = () =>
+    log.info({ graceMs: config.graceMs }, 'stopping: running handlers may end; told again it ends at once')
+  terminal.signal.addEventListener('abort', tell, { once: true })
   await runSidecar(
     {
       version,

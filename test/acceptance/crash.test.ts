@@ -4,8 +4,19 @@ import { expect, test } from 'vitest'
 import { createLatch } from '../docstate/rig.ts'
 import { startFaultySmtp } from '../mail/faulty-smtp.ts'
 import { eventually } from '../support/eventually.ts'
+import { silenceAfterUpstream, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { runCommand, startSidecar } from './process.ts'
-import { linkIn, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
+import {
+  askForMail,
+  linkIn,
+  linksTo,
+  logIn,
+  newDevice,
+  register,
+  startRegistration,
+  typeCode,
+  untilState,
+} from './registration.ts'
 
 /** A registration whose mail is held by the mail server, until the latch opens. */
 async function holdMail(settings = {}) {
@@ -56,6 +67,37 @@ test(
     registration.open()
   },
 )
+
+test('a password that was not shown before its sidecar was killed is nobody’s: the device registers anew', async () => {
+  const proxy = await startFaultyProxy()
+  const first = await startRegistration({ COUCHDB_URL: proxy.url })
+  const device = newDevice()
+  const link = await askForMail(first, device)
+  const written = new Promise<void>((resolve) => {
+    proxy.next(
+      async (exchange) => {
+        await silenceAfterUpstream(exchange)
+        resolve()
+      },
+      ({ method, path }) => method === 'PUT' && path.startsWith('/_users/'),
+    )
+  })
+  const clicked = expect(typeCode(link)).rejects.toThrow()
+  await written
+  await first.sidecar.kill()
+  await clicked
+
+  const registration = { ...first, sidecar: await startSidecar(first.settings) }
+  await untilState(registration, device._id, 'active')
+  const { body } = await typeCode(linksTo(registration, device.owner)[0]!)
+  expect(body).not.toHaveProperty('password')
+  await eventually(async () => {
+    const { admin } = registration.control
+    await admin.put({ ...(await admin.get(device._id)), state: 'revoked' })
+  })
+  const anew = await register(registration, newDevice({ owner: device.owner }))
+  expect(await logIn(anew.user, anew.password)).toMatchObject({ status: 200 })
+})
 
 test('a sidecar that is told to stop finishes the mail it is about to send', async () => {
   const { control, sidecar, smtp, id, open } = await holdMail({ SIDECAR_GRACE: '60s' })

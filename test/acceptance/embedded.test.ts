@@ -1,6 +1,8 @@
 /** Nothing is set, and nothing else is installed: what a newcomer sees. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { childrenOf } from '../support/processes.ts'
+import { needs } from '../support/couchdb.ts'
 import { createControl } from './control.ts'
 import type { CaughtMail } from './hostile/stage.ts'
 import { startSidecar, type SidecarProcess } from './process.ts'
@@ -49,6 +51,18 @@ test('what is embedded ends with a sidecar that was killed', async () => {
   expect((await ask(url)).status).toBe(200)
   await sidecar.kill()
   await eventually(() => expect(ask(url)).rejects.toThrow())
+})
+
+test('that the embedded server has ended by itself is said, and by _up, too', async () => {
+  needs('process table')
+  const sidecar = await startSidecar({ SIDECAR_GRACE: '0s' })
+  const servers = childrenOf(sidecar.pid).filter(({ command }) => command.includes('pouchdb-server'))
+  expect(servers).toHaveLength(1)
+  process.kill(servers[0]!.pid, 'SIGKILL')
+  const said = expect.objectContaining({ level: 50, msg: 'the embedded CouchDB ended by itself' }) as unknown
+  await eventually(() => expect(sidecar.log).toContainEqual(said))
+  await eventually(async () => expect((await fetch(`${sidecar.url}/_up`)).status).toBe(503))
+  expect(await sidecar.stop()).toBe(0)
 })
 
 test('beside a CouchDB of one’s own, the mail catcher says that nobody gets mails', async () => {

@@ -1,31 +1,13 @@
 /** A user's own handlers, in a module of their own, for a database of their own. */
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { root } from './build.ts'
 import { createControl } from './control.ts'
+import { startWith, writeModule } from './own-handlers.ts'
 import { runCommand, startSidecar, type Settings } from './process.ts'
 import { settingsOf } from './registration.ts'
-
-/** A project of somebody who has installed the sidecar. Resolves with the path of its module. */
-async function writeModule(source: string, file = 'handlers.ts'): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'handlers-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  await mkdir(join(folder, 'node_modules'))
-  await symlink(root, join(folder, 'node_modules', 'couchdb-sidecar'))
-  await writeFile(join(folder, file), source)
-  return join(folder, file)
-}
-
-/** A sidecar for a new database beside the control database. */
-async function startWith(module: string) {
-  const [control, orders] = [await createControl(), await freshDb('orders')]
-  const settings = settingsOf(control, { SIDECAR_DATABASES: orders.name, SIDECAR_HANDLERS: module })
-  return { control, orders, settings, sidecar: await startSidecar(settings) }
-}
 
 const stateOf = (database: Awaited<ReturnType<typeof freshDb>>, id: string, state: string) =>
   eventually(async () => {

@@ -31,9 +31,14 @@ export const refuse =
 /** Breaks the connection; the server never sees the request. */
 export const cut: Fault = (exchange) => exchange.cut()
 
+/** The server does it, and the client waits for the answer; the connection stays open. */
+export const silenceAfterUpstream: Fault = async (exchange) => {
+  for await (const _chunk of (await exchange.forward()).body);
+}
+
 /** The server does it, and the client never learns: an ambiguous write. */
 export const cutAfterUpstream: Fault = async (exchange) => {
-  for await (const _chunk of (await exchange.forward()).body);
+  await silenceAfterUpstream(exchange)
   exchange.cut()
 }
 

@@ -25,6 +25,13 @@ export const processesWith = (mark: string): string[] =>
     return environment.includes(mark) && command !== '' ? [command] : []
   })
 
+/** What a process has started and is still running. Ask `needs('process table')` first. */
+export const childrenOf = (parent: number): { readonly pid: number; readonly command: string }[] =>
+  each('stat', (status, pid) => (new RegExp(`\\) [^Z] ${parent} `).test(status) ? [pid] : [])).map((pid) => ({
+    pid: Number(pid),
+    command: readFileSync(`${TABLE}/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim(),
+  }))
+
 /** The children of this process that have ended and that nobody has taken notice of. */
 export const zombies = (): string[] =>
   each('stat', (status) => (new RegExp(`\\) Z ${process.pid} `).test(status) ? [status] : []))

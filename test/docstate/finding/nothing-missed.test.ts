@@ -97,6 +97,20 @@ test('a document changed while its handler ran is looked at again afterwards', a
   expect(seen).toEqual(['first', 'second'])
 })
 
+test('a design document that is taken away is brought again, and whatever comes meanwhile is handled', async () => {
+  const db = await freshDb('missed')
+  const ran: string[] = []
+  await startRig(db, invoice(ran), { prepare: () => installDocstate(db, {}), sweepMs: 1000 })
+  await db.put({ _id: 'one', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'one')).toBe('invoiced'))
+  const { _rev } = await db.get('_design/docstate')
+  await db.remove('_design/docstate', _rev)
+  await db.put({ _id: 'two', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'two')).toBe('invoiced'))
+  await eventually(async () => expect(await db.find('_design/docstate')).toBeDefined())
+  expect(ran).toEqual(['one', 'two'])
+})
+
 test('a database that is deleted and made again gets its design document again, and is served on', async () => {
   needs('database identity')
   const db = await freshDb('missed')

@@ -1,0 +1,130 @@
+/** A sidecar ends, in each way there is, while a handler of its user runs, or what it has returned is saved. */
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { silence, silenceAfterUpstream, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+import { startWith, writeModule } from './own-handlers.ts'
+import { runCommand, startSidecar, type Settings } from './process.ts'
+
+/** An order is paid, and its handler runs: it has asked whether it may end. */
+async function startHeld(mode: 'safe' | 'unsafe', more: Settings = {}) {
+  const asked: ServerResponse[] = []
+  const server = createServer((_request, response) => void asked.push(response))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const module = await writeModule(`
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers((control) => {
+      control.${mode}('order', 'paid', async (order) => {
+        await fetch('http://127.0.0.1:${(server.address() as AddressInfo).port}')
+        return { ...order, state: 'invoiced' }
+      })
+    })`)
+  const stage = await startWith(module, more)
+  await stage.orders.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(() => expect(asked).toHaveLength(1))
+  return { ...stage, asked, order: () => stage.orders.get('o') }
+}
+
+type Held = Awaited<ReturnType<typeof startHeld>>
+
+const untilInvoiced = ({ order }: Held) =>
+  eventually(async () => expect(await order()).toMatchObject({ state: 'invoiced' }))
+const untilParked = ({ order }: Held, reason: string) =>
+  eventually(
+    async () =>
+      expect(await order()).toMatchObject({
+        ...{ state: 'paid', docstate: { parked: { reason: expect.stringContaining(reason) as string } } },
+      }),
+    { within: 60_000 },
+  )
+
+test('killed while a safe handler runs: the next one runs it again', async () => {
+  const held = await startHeld('safe')
+  await held.sidecar.kill()
+  await startSidecar(held.settings)
+  await eventually(() => expect(held.asked).toHaveLength(2))
+  held.asked[1]!.end()
+  await untilInvoiced(held)
+})
+
+/** Of what becomes of the save when its sidecar is killed. */
+const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknown> }> = {
+  'the save has arrived, and all is done': {
+    fault: silenceAfterUpstream,
+    then: untilInvoiced,
+  },
+  'it has not, and nobody knows': {
+    fault: silence,
+    then: (held) => untilParked(held, 'no sign of life'),
+  },
+}
+
+test.each(Object.keys(saves))('killed while it saves: %s', async (name) => {
+  const { fault, then } = saves[name]!
+  const proxy = await startFaultyProxy()
+  const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s' })
+  const met = new Promise<void>((resolve) => {
+    proxy.next(
+      async (exchange) => {
+        await fault(exchange)
+        resolve()
+      },
+      ({ body }) => body.includes('"invoiced"'),
+    )
+  })
+  held.asked[0]!.end()
+  await met
+  await held.sidecar.kill()
+  await startSidecar(held.settings)
+  await then(held)
+  expect(held.asked).toHaveLength(1)
+})
+
+test('told twice to stop, it ends at once', async () => {
+  const { sidecar } = await startHeld('unsafe', { SIDECAR_GRACE: '300s' })
+  const stopped = sidecar.stop()
+  await eventually(() => expect(sidecar.log.map(({ msg }) => msg).join()).toContain('told again it ends at once'))
+  expect(await Promise.all([stopped, sidecar.stop()])).toEqual([1, 1])
+})
+
+test('told to stop while CouchDB is away: it ends all the same, as if it had been killed', async () => {
+  const proxy = await startFaultyProxy()
+  const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s', SIDECAR_GRACE: '1s' })
+  await proxy.down()
+  held.asked[0]!.end()
+  expect(await held.sidecar.stop()).toBe(0)
+  await proxy.up()
+  expect((await held.order()).docstate).toHaveProperty('claim')
+  await startSidecar(held.settings)
+  await untilParked(held, 'no sign of life')
+  expect(held.asked).toHaveLength(1)
+})
+
+test('a handler that does not end is told of by explain, and parked when its sidecar is stopped', async () => {
+  const held = await startHeld('unsafe', { SIDECAR_GRACE: '0s', SIDECAR_NAME: 'busy' })
+  const { stdout } = await runCommand(['explain', held.orders.name, 'o'], held.settings)
+  expect(stdout).toMatch(/The worker busy holds it, renewed at 20\d\d-/)
+  expect(await held.sidecar.stop()).toBe(0)
+  await untilParked(held, 'stopped before it was done')
+})
+
+test('a promise that a handler leaves behind, and that rejects, ends the process', async () => {
+  const module = await writeModule(`
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers((control) => {
+      control.safe('order', 'paid', async (order) => {
+        void Promise.reject(new Error('left behind'))
+        return { ...order, state: 'invoiced' }
+      })
+    })`)
+  const { sidecar, orders } = await startWith(module)
+  await orders.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(() => expect(sidecar.output()).toContain('left behind'))
+  expect(await sidecar.stop()).toBe(1)
+})

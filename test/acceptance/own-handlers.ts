@@ -1,0 +1,27 @@
+/** Handlers as a user writes them: a module in a folder of its own, where the package is installed. */
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { freshDb } from '../support/couchdb.ts'
+import { root } from './build.ts'
+import { createControl } from './control.ts'
+import { startSidecar, type Settings } from './process.ts'
+import { settingsOf } from './registration.ts'
+
+/** A project of somebody who has installed the sidecar. Resolves with the path of its module. */
+export async function writeModule(source: string, file = 'handlers.ts'): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'handlers-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await mkdir(join(folder, 'node_modules'))
+  await symlink(root, join(folder, 'node_modules', 'couchdb-sidecar'))
+  await writeFile(join(folder, file), source)
+  return join(folder, file)
+}
+
+/** A sidecar for a new database beside the control database. */
+export async function startWith(module: string, more: Settings = {}) {
+  const [control, orders] = [await createControl(), await freshDb('orders')]
+  const settings = settingsOf(control, { SIDECAR_DATABASES: orders.name, SIDECAR_HANDLERS: module, ...more })
+  return { control, orders, settings, sidecar: await startSidecar(settings) }
+}

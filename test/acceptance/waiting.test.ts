@@ -1,0 +1,53 @@
+/** What is not there when a sidecar starts is waited for, and that is said. */
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { createControl } from './control.ts'
+import { writeModule } from './own-handlers.ts'
+import { startSidecar } from './process.ts'
+import { settingsOf } from './registration.ts'
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  await once(server.close(), 'close')
+  return port
+}
+
+test('a CouchDB that is away', async () => {
+  const proxy = await startFaultyProxy()
+  await proxy.down()
+  const [control, port] = [await createControl(), await freePort()]
+  const starting = startSidecar(settingsOf(control, { COUCHDB_URL: proxy.url, SIDECAR_PORT: String(port) }))
+  await eventually(async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/_up`)
+    expect({ status: answer.status, body: await answer.text() }).toEqual({
+      status: 503,
+      body: expect.stringContaining('waiting for CouchDB') as string,
+    })
+  })
+  await proxy.up()
+  const { log } = await starting
+  expect(log).toContainEqual(expect.objectContaining({ level: 40, msg: 'waiting for CouchDB', code: 'unreachable' }))
+})
+
+test('a database of SIDECAR_DATABASES that is not there', async () => {
+  const module = await writeModule(`
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers((control) => {
+      control.safe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }))
+    })`)
+  const [control, name] = [await createControl(), uniqueName('orders')]
+  onTestFinished(() => deleteDb(name))
+  const { log } = await startSidecar(settingsOf(control, { SIDECAR_DATABASES: name, SIDECAR_HANDLERS: module }))
+  const said = { level: 40, msg: `there is no database ${name}; it is waited for` }
+  await eventually(() => expect(log).toContainEqual(expect.objectContaining(said)))
+  const orders = createTestCouch().db(name)
+  await orders.create()
+  await orders.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await orders.get('o')).toMatchObject({ state: 'invoiced' }), { within: 40_000 })
+})

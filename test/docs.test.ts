@@ -1,0 +1,31 @@
+/** What the docs refer to is there: pages and their headings, and the tests that show what is said. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const pagesIn = (folder: string) =>
+  readdirSync(folder).flatMap((name) => (name.endsWith('.md') ? [join(folder, name)] : []))
+const pages = ['.', 'docs', 'docs/designs', 'client', 'bench'].flatMap(pagesIn)
+
+/** As those who show the pages name them in an address. */
+const headingsOf = (page: string): string[] =>
+  [...readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+
+test.each(pages)('%s', (page) => {
+  const text = readFileSync(page, 'utf8')
+  const links = [...text.matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)]*))?\)/g)].map(([, path, heading]) => {
+    const target = path ? join(dirname(page), path) : page
+    return existsSync(target) && (!heading || headingsOf(target).includes(heading))
+      ? []
+      : [`${target}#${heading ?? ''}`]
+  })
+  const tests = [...text.matchAll(/`([\w/.-]+\.test\.ts)`/g)].map(([, path]) =>
+    existsSync(join('test', path!)) ? [] : [path],
+  )
+  expect([...links, ...tests].flat()).toEqual([])
+})
