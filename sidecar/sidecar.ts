@@ -86,7 +86,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     await untilAdmitted({ couch, clock, log }, signal)
     const engines = new Map<string, Engine>()
     const registry = acquire(createRegistry({ database: couch.db(controlDb, true), events, clock, random, log }))
-    const feed = createDbUpdates({ couch, name: config.globalChangesDb, events, clock, random, log })
+    const feed = createDbUpdates({ couch, answering, name: config.globalChangesDb, events, clock, random, log })
     const memory = createMemory(config.memoryBytes)
     const turns = new Slots(() => most)
     const patterns = patternsOf(config)

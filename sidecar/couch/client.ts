@@ -22,6 +22,8 @@ export interface CouchRequest {
   readonly timeoutMs?: number
   /** To be sent before all that wait without it: others rely on its being done in time. */
   readonly first?: boolean
+  /** It is answered when something happens: it takes nobody's place, and has a connection of its own. */
+  readonly waits?: boolean
   /** Called when it is sent, which may be long after it was asked for. */
   readonly onSent?: () => void
 }
@@ -74,17 +76,20 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
   const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000, maxResponseSize: MAX_ANSWER_BYTES })
   const endless = new Agent({ pipelining: 1, keepAliveTimeout: 10_000 })
   // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
-  const server = nano({ url: base, parseUrl: false, agentOptions: agent, headers } as unknown as nano.Configuration)
+  const through = (agentOptions: Agent) =>
+    nano({ url: base, parseUrl: false, agentOptions, headers } as unknown as nano.Configuration)
+  const [server, waiting] = [through(agent), through(endless)]
   const inPlace = createPlaces(connections, kept) // one waits here, where it can be overtaken, and its time does not run
 
   const couch: Couch = {
     url: base,
     async request<T>(request: CouchRequest) {
-      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS, first, onSent } = request
+      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS } = request
+      const { first, waits, onSent } = request
       const json = request.json ?? (body === undefined ? undefined : JSON.stringify(body))
       const name = nameOf(method, db, path)
       const send = (deadline: AbortSignal) =>
-        server
+        (waits ? waiting : server)
           .request({
             method,
             ...(db === undefined ? {} : { db }),
@@ -96,15 +101,13 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
           .catch((thrown: unknown) => {
             throw couchErrorFrom(name, thrown)
           })
-      const turn = (signal?: AbortSignal) =>
-        inPlace(
-          () => {
-            onSent?.()
-            return withDeadline(name, timeoutMs, signal, send)
-          },
-          first,
-          signal,
-        )
+      const turn = (signal?: AbortSignal) => {
+        const begin = () => {
+          onSent?.()
+          return withDeadline(name, timeoutMs, signal, send)
+        }
+        return waits ? begin() : inPlace(begin, first, signal)
+      }
       const answer: unknown = await (patienceMs ? withDeadline(name, patienceMs, signal, turn) : turn(signal))
       // nano gives a string or bytes for a body that is not the JSON it announced: cut short, or a proxy's page.
       if (typeof answer !== 'object' || answer === null || Buffer.isBuffer(answer)) {

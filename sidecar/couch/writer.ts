@@ -44,9 +44,8 @@ interface Pending {
   readonly reject: (error: unknown) => void
 }
 
-/** In the order in which they are sent. */
-const KINDS = ['first', 'other'] as const
-type Kind = (typeof KINDS)[number]
+type Kind = 'first' | 'other'
+const kindOf = ({ options }: Pending): Kind => (options.first ? 'first' : 'other')
 
 const MAX_DOCS = 1000
 const MAX_BYTES = 4 * 1024 * 1024
@@ -65,14 +64,16 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
 export function createWriter(database: Database, options: WriterOptions): Writer {
   const { signal, timeoutMs, counts = noWrites(), turns = new Slots(() => 1) } = options
   const waiting: Record<Kind, Pending[]> = { first: [], other: [] }
+  /** There was no room for it: it leads the next request, or what is large would be put off for ever. */
+  let leading: Pending | undefined
   let running = false
   /** Whether a turn is waited for, behind the others and before them. */
   const asked = { first: false, other: false }
 
   /** @param goesOn after a request of ours: what waits has gathered */
   function ask(goesOn = false): void {
-    const kind = waiting.first.length > 0 ? 'first' : 'other'
-    if (running || waiting[kind].length === 0 || asked.first || asked[kind]) return
+    const kind = waiting.first.length > 0 || leading?.options.first ? 'first' : 'other'
+    if (running || (!leading && waiting[kind].length === 0) || asked.first || asked[kind]) return
     asked[kind] = true
     turns.during(() => run(kind, goesOn), kind === 'first', signal).catch(giveUp)
   }
@@ -89,7 +90,13 @@ export function createWriter(database: Database, options: WriterOptions): Writer
   }
 
   function giveUp(reason: unknown): void {
-    for (const kind of KINDS) for (const { reject } of waiting[kind].splice(0)) reject(reason)
+    for (const { reject } of takeAll()) reject(reason)
+  }
+
+  function takeAll(): Pending[] {
+    const all = [...(leading ? [leading] : []), ...waiting.first.splice(0), ...waiting.other.splice(0)]
+    leading = undefined
+    return all
   }
 
   /** Those that go first, and then of the others what there is room for. */
@@ -97,17 +104,16 @@ export function createWriter(database: Database, options: WriterOptions): Writer
     const ids = new Set<string>()
     const batch: Pending[] = []
     let bytes = 0
-    for (const kind of KINDS) {
-      for (const pending of waiting[kind].splice(0)) {
-        const { id, json, options, reject } = pending
-        const fits = batch.length === 0 || (batch.length < MAX_DOCS && bytes + json.length <= MAX_BYTES)
-        if (options.signal?.aborted) reject(options.signal.reason)
-        else if (fits && !ids.has(id)) {
-          ids.add(id)
-          bytes += json.length
-          batch.push(pending)
-        } else waiting[kind].push(pending)
-      }
+    for (const pending of takeAll()) {
+      const { id, json, options, reject } = pending
+      const fits = batch.length === 0 || (batch.length < MAX_DOCS && bytes + json.length <= MAX_BYTES)
+      if (options.signal?.aborted) reject(options.signal.reason)
+      else if (fits && !ids.has(id)) {
+        ids.add(id)
+        bytes += json.length
+        batch.push(pending)
+      } else if (leading) waiting[kindOf(pending)].push(pending)
+      else leading = pending
     }
     return batch
   }
@@ -159,7 +165,8 @@ export function createWriter(database: Database, options: WriterOptions): Writer
         const json = textOf(doc)
         if (typeof json !== 'string') return resolve(json)
         if (signal.aborted) return reject(signal.reason as Error)
-        waiting[options.first ? 'first' : 'other'].push({ id: doc._id, json, options, resolve, reject })
+        const pending = { id: doc._id, json, options, resolve, reject }
+        waiting[kindOf(pending)].push(pending)
         ask()
       }),
   }

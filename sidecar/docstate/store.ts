@@ -36,7 +36,7 @@ export interface StoreOptions {
   readonly random: Random
   /** The end of all patience. */
   readonly signal: AbortSignal
-  /** No claim is sent any more that is not held yet; its reason is thrown then. */
+  /** No claim is sent any more that cannot be there yet; its reason is thrown then. */
   readonly closing: AbortSignal
 }
 
@@ -66,9 +66,9 @@ export function createStore({ database, writer, clock, random, signal, closing }
     }
   }
 
-  /** What there is now: of several branches ours, as long as it is there. */
+  /** What there is now: of several branches ours, as long as it is there. We may hold a claim there, which grows old. */
   async function read(flight: Flight): Promise<StoredDoc | undefined> {
-    const leaves = await patiently(() => database.leaves(flight.id, { signal }), { clock, random, signal })
+    const leaves = await patiently(() => database.leaves(flight.id, { signal, first: true }), { clock, random, signal })
     const living = leaves.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(flight, leaf)) ?? living[0]
     return current && docOf(current)
@@ -84,7 +84,9 @@ export function createStore({ database, writer, clock, random, signal, closing }
       const base = flight.doc
       const hadClaim = holdsClaim(flight, base)
       const isNewClaim = wantsClaim && !hadClaim
-      const outcome = await attempt(flight, doc, isNewClaim ? { onSent, signal: closing } : { first: hadClaim })
+      const newClaim = unsure ? { onSent } : { onSent, signal: closing } // of one that may be there we have to know
+      const options = isNewClaim ? newClaim : { first: hadClaim }
+      const outcome = await attempt(flight, doc, options)
       if (outcome?.kind === 'accepted' && !hadClaim && !wantsClaim) {
         return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
       }

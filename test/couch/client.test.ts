@@ -155,6 +155,21 @@ test('however slow the others are, those that go first have places that are kept
   await couch.request({ path: '_session' })
 })
 
+test('a request that waits until something happens takes nobody’s place', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 1 })
+  proxy.plan(({ query }) => (query.has('feed') ? delay(1000) : undefined))
+  let told = false
+  const waiting = couch
+    .request({ path: '_all_dbs', query: { feed: 'longpoll' }, waits: true })
+    .then(() => (told = true))
+  await couch.request({ path: '_session' })
+  expect(told).toBe(false)
+  await waiting
+  const refused = couch.request({ path: '_nothing/here', waits: true })
+  await expect(refused).rejects.toMatchObject({ request: 'GET /_nothing/here', status: expect.any(Number) as number })
+})
+
 test('with a limit to its patience nobody waits longer, neither for an answer nor behind others for a turn', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1, patienceMs: 300 })

@@ -61,6 +61,19 @@ test('where there is more than goes into one request, those that go first are in
   expect(proxy.requests.find(isBulk)!.body).toContain('"end"')
 })
 
+test('what is too large to go with others is not put off for ever by those that go first', async () => {
+  const { proxy, writer } = await setUp()
+  const [big, small] = ['x'.repeat(3 * 1024 * 1024), 'y'.repeat(2 * 1024 * 1024)]
+  const first = (_id: string, onSent?: () => void) =>
+    writer.write({ _id, text: small }, { first: true, ...(onSent && { onSent }) })
+  const steady: Promise<unknown>[] = []
+  const one = first('f1', () => steady.push(first('f2', () => steady.push(first('f3')))))
+  await Promise.all([one, writer.write({ _id: 'big', text: big })])
+  for (const write of steady) await write // each has begun the next
+  const idsIn = ({ body }: SeenRequest) => (JSON.parse(body) as { docs: { _id: string }[] }).docs.map(({ _id }) => _id)
+  expect(proxy.requests.filter(isBulk).map(idsIn)).toEqual([['f1'], ['big'], ['f2'], ['f3']])
+})
+
 test('what is called off while it waits for its turn is not sent, and nothing waits longer than its writer lives', async () => {
   const { db, batches, proxy } = await setUp()
   const [turns, ending, calledOff] = [new Slots(() => 1), new AbortController(), new AbortController()]

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { Slots } from '../../sidecar/core/slots.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { eventually } from '../support/eventually.ts'
-import { freshDb } from '../support/couchdb.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
+import { pass, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 test('a handler that ends within the grace period is saved before the stop is done', async () => {
@@ -22,6 +23,8 @@ test('a handler that ends within the grace period is saved before the stop is do
   await stopped
   expect(await stateOf(db, 'o')).toBe('invoiced')
 })
+
+const isClaim = ({ path, body }: SeenRequest) => path.endsWith('/_bulk_docs') && body.includes('"claim"')
 
 const hang = (onLost: 'park' | 'retry', began: () => void) => (control: Control) =>
   control.unsafe('order', 'paid', () => (began(), new Promise<never>(() => undefined)), { onLost })
@@ -90,6 +93,42 @@ test('a claim that waits for its turn to be sent is not sent any more', async ()
   await stopped
   expect((await db.get('o'))._rev).toBe(before)
   expect(handled).toEqual([])
+})
+
+test('a claim of which nobody knows whether it has arrived is found out about, and given back', async () => {
+  const db = await freshDb('stop')
+  const proxy = await startFaultyProxy()
+  const [couch, turns] = [createTestCouch({ url: proxy.url }), new Slots(() => 1)]
+  const [sent, read] = [createLatch(), createLatch()]
+  let late = ''
+  proxy.next((exchange) => {
+    late = exchange.request.body
+    turns.take(() => sent.open()) // what was not answered waits for its turn again
+    exchange.cut()
+  }, isClaim)
+  const rig = await startRig(
+    couch.db(db.name),
+    (control) => control.unsafe('order', 'paid', () => Promise.reject(new Error('it has stopped'))),
+    { turns },
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await sent.opened
+  proxy.next(
+    async (exchange) => {
+      await pass(exchange)
+      read.open()
+    },
+    ({ query }) => query.has('open_revs'),
+  )
+  await read.opened
+  const stopped = rig.stop()
+  await createTestCouch().request({ method: 'POST', db: db.name, path: '_bulk_docs', json: late })
+  expect(docstateIn(await db.get('o'))).toHaveProperty('claim')
+  turns.leave()
+  await stopped
+  const doc = await db.get('o')
+  expect(doc).toMatchObject({ state: 'paid' })
+  expect(docstateIn(doc)).toEqual({ state: 'paid', entry: expect.stringMatching(/^1-/) as string })
 })
 
 test('a handler sees its signal abort when the grace period is over', async () => {

@@ -46,7 +46,7 @@ export function createContest(options: ContestOptions): Contest {
     let waited = false
     let proven = false
     for (let tries = 1; ; tries++) {
-      const leaves = await ask(() => database.leaves(flight.id, { signal }))
+      const leaves = await ask(() => database.leaves(flight.id, { signal, first: true }))
       const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(flight, leaf))
       if (!ours) return { kind: 'lost' }
       flight.doc = docOf(ours)
@@ -55,7 +55,7 @@ export function createContest(options: ContestOptions): Contest {
       switch (judgeClaim(ours, base, leaves)) {
         case 'yield': {
           const kept = leaves.filter((leaf) => !leaf._deleted && leaf !== ours)
-          await ask(() => database.merge(takingOut([ours], kept), { signal }))
+          await ask(() => database.merge(takingOut([ours], kept), { signal, first: true }))
           return { kind: 'lost' }
         }
         case 'wait':

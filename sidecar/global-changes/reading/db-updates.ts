@@ -13,7 +13,10 @@ import type { Reading } from './reading.ts'
 import type { Viewer } from './update.ts'
 
 export interface DbUpdatesOptions {
+  /** For the one feed. */
   readonly couch: Couch
+  /** For what readers ask. Default: the same. */
+  readonly answering?: Couch
   /** The database that the events are written into. */
   readonly name: string
   readonly events: Events
@@ -50,9 +53,10 @@ export interface DbUpdates {
   counts(): DbUpdatesCounts
 }
 
-export function createDbUpdates({ couch, name, events, clock, random, log }: DbUpdatesOptions): DbUpdates {
-  const history = createHistory(couch, name)
-  const hub = new Hub({ couch, name, history, events, clock, random, log })
+export function createDbUpdates(options: DbUpdatesOptions): DbUpdates {
+  const { couch, answering = couch, name, events, clock, random, log } = options
+  const history = createHistory(answering, name)
+  const hub = new Hub({ couch, name, history: createHistory(couch, name), events, clock, random, log })
   const alarms = createAlarms(clock)
   let started = false
   let pages = 0

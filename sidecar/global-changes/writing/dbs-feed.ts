@@ -36,7 +36,7 @@ export async function followDbs(options: FollowDbsOptions, signal: AbortSignal):
     onAgain()
     for (;;) {
       const query = { feed: 'longpoll', since, timeout: ANSWER_MS }
-      const request = { path: `${PATH}/_changes`, query, timeoutMs: 2 * ANSWER_MS, signal }
+      const request = { path: `${PATH}/_changes`, query, timeoutMs: 2 * ANSWER_MS, waits: true, signal }
       const { results, last_seq } = await couch.request<DbsChanges>(request)
       onAnswer()
       for (const { id, deleted = false } of results) onChange(id, deleted)
