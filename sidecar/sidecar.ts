@@ -78,6 +78,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const most = Math.floor(config.connections * MOST)
     const couch = acquire(createCouch({ url, connections: config.connections, kept: config.connections - most }))
     const answering = acquire(createCouch({ url, connections: ANSWERING_CONNECTIONS, patienceMs: ANSWER_MS }))
+    const reading = acquire(createCouch({ url, connections: ANSWERING_CONNECTIONS }))
     const looking = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
     const waiting = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
@@ -86,7 +87,15 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     await untilAdmitted({ couch, clock, log }, signal)
     const engines = new Map<string, Engine>()
     const registry = acquire(createRegistry({ database: couch.db(controlDb, true), events, clock, random, log }))
-    const feed = createDbUpdates({ couch, answering, name: config.globalChangesDb, events, clock, random, log })
+    const feed = createDbUpdates({
+      couch,
+      answering: reading,
+      name: config.globalChangesDb,
+      events,
+      clock,
+      random,
+      log,
+    })
     const memory = createMemory(config.memoryBytes)
     const turns = new Slots(() => most)
     const patterns = patternsOf(config)
@@ -156,9 +165,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
 /** Of their own, twice: a build that is waited for must not keep others from being looked at, nor documents from being handled. */
 const INDEXING_CONNECTIONS = 16
-/** Which part of the connections engines write with at most, and which part all reading takes at most: some are left to each. */
+/** Which part of the connections writes of engines take at most, and which part all else that does not go first does. */
 const MOST = 0.75
-/** Of their own, too: neither is the sidecar's work slowed by what strangers ask over HTTP, nor the other way round. */
+/** Of their own, twice: those who ask over HTTP slow neither the sidecar's work nor, by the thousand, one another's. */
 const ANSWERING_CONNECTIONS = 16
 /** Whoever asks over HTTP waits for each answer of CouchDB. */
 const ANSWER_MS = 10_000

@@ -64,16 +64,16 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
 export function createWriter(database: Database, options: WriterOptions): Writer {
   const { signal, timeoutMs, counts = noWrites(), turns = new Slots(() => 1) } = options
   const waiting: Record<Kind, Pending[]> = { first: [], other: [] }
-  /** There was no room for it: it leads the next request, or what is large would be put off for ever. */
-  let leading: Pending | undefined
+  /** Others were put off by the request before: the oldest leads this one, or what is large would wait for ever. */
+  let othersLead = false
   let running = false
   /** Whether a turn is waited for, behind the others and before them. */
   const asked = { first: false, other: false }
 
   /** @param goesOn after a request of ours: what waits has gathered */
   function ask(goesOn = false): void {
-    const kind = waiting.first.length > 0 || leading?.options.first ? 'first' : 'other'
-    if (running || (!leading && waiting[kind].length === 0) || asked.first || asked[kind]) return
+    const kind = waiting.first.length > 0 ? 'first' : 'other'
+    if (running || waiting[kind].length === 0 || asked.first || asked[kind]) return
     asked[kind] = true
     turns.during(() => run(kind, goesOn), kind === 'first', signal).catch(giveUp)
   }
@@ -90,13 +90,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
   }
 
   function giveUp(reason: unknown): void {
-    for (const { reject } of takeAll()) reject(reason)
-  }
-
-  function takeAll(): Pending[] {
-    const all = [...(leading ? [leading] : []), ...waiting.first.splice(0), ...waiting.other.splice(0)]
-    leading = undefined
-    return all
+    for (const { reject } of [...waiting.first.splice(0), ...waiting.other.splice(0)]) reject(reason)
   }
 
   /** Those that go first, and then of the others what there is room for. */
@@ -104,7 +98,8 @@ export function createWriter(database: Database, options: WriterOptions): Writer
     const ids = new Set<string>()
     const batch: Pending[] = []
     let bytes = 0
-    for (const pending of takeAll()) {
+    const leading = othersLead ? waiting.other.splice(0, 1) : []
+    for (const pending of [...leading, ...waiting.first.splice(0), ...waiting.other.splice(0)]) {
       const { id, json, options, reject } = pending
       const fits = batch.length === 0 || (batch.length < MAX_DOCS && bytes + json.length <= MAX_BYTES)
       if (options.signal?.aborted) reject(options.signal.reason)
@@ -112,9 +107,9 @@ export function createWriter(database: Database, options: WriterOptions): Writer
         ids.add(id)
         bytes += json.length
         batch.push(pending)
-      } else if (leading) waiting[kindOf(pending)].push(pending)
-      else leading = pending
+      } else waiting[kindOf(pending)].push(pending)
     }
+    othersLead = !othersLead && waiting.other.length > 0 // never twice in a row: so is the oldest of the first
     return batch
   }
 

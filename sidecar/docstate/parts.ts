@@ -1,9 +1,11 @@
 import { createMemory } from '../core/memory.ts'
+import { Slots } from '../core/slots.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
 import { everything } from '../workers/sharing.ts'
 import { createAssess, IN_CONFLICT, placesOf, type Assess, type DispatchTable } from './assess.ts'
+import { createAskHeld } from './claims/ask-held.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
 import { createResolve } from './conflicts/resolve.ts'
@@ -37,7 +39,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     part = everything,
     counts = new Counts(),
     memory = createMemory(12 * 1024 * 1024),
-    turns,
+    turns = new Slots(() => 2),
     leaseMs = 30_000,
     sweepMs = 60_000,
     heartbeatMs,
@@ -47,10 +49,11 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const ticks = () => clock.ticks()
   const waits = visit?.waits ?? createWaits(ticks)
 
-  const timeoutMs = leaseMs / 2 // a write that is not answered must not cost the others their claims
-  const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, ...(turns && { turns }) })
-  const store = createStore({ database, writer, clock, random, signal, closing })
-  const contest = createContest({ database, store, leaseMs, clock, random, signal })
+  const timeoutMs = leaseMs / 2 // what is not answered must not cost the others their claims
+  const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, turns })
+  const askHeld = createAskHeld({ turns, timeoutMs, signal })
+  const store = createStore({ database, writer, askHeld, clock, random, signal, closing })
+  const contest = createContest({ database, store, askHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
   const life = createLife(events, database.name, counts)
   const execute = createExecute({

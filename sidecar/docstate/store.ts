@@ -1,7 +1,7 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
-import type { Database } from '../couch/database.ts'
+import type { CallOptions, Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import { patiently } from '../couch/patiently.ts'
@@ -10,6 +10,7 @@ import { docstateOf } from './assess.ts'
 import { rebase } from './documents.ts'
 import type { Flight } from './flight.ts'
 import { compareRevs } from '../couch/revs.ts'
+import type { AskHeld } from './claims/ask-held.ts'
 import { docOf, holdsClaim } from './claims/rivals.ts'
 import { createTidy } from './claims/tidy.ts'
 
@@ -32,6 +33,7 @@ export type Store = (flight: Flight, doc: Doc) => Promise<Stored>
 export interface StoreOptions {
   readonly database: Database
   readonly writer: Writer
+  readonly askHeld: AskHeld
   readonly clock: Clock
   readonly random: Random
   /** The end of all patience. */
@@ -42,7 +44,7 @@ export interface StoreOptions {
 
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 
-export function createStore({ database, writer, clock, random, signal, closing }: StoreOptions): Store {
+export function createStore({ database, writer, askHeld, clock, random, signal, closing }: StoreOptions): Store {
   const tidy = createTidy({ database, clock, random, signal })
 
   /** Undefined where nobody knows. */
@@ -66,9 +68,10 @@ export function createStore({ database, writer, clock, random, signal, closing }
     }
   }
 
-  /** What there is now: of several branches ours, as long as it is there. We may hold a claim there, which grows old. */
-  async function read(flight: Flight): Promise<StoredDoc | undefined> {
-    const leaves = await patiently(() => database.leaves(flight.id, { signal, first: true }), { clock, random, signal })
+  /** What there is now: of several branches ours, as long as it is there. `held`: perhaps there is a claim of ours. */
+  async function read(flight: Flight, held: boolean): Promise<StoredDoc | undefined> {
+    const ask = (how: CallOptions) => database.leaves(flight.id, how)
+    const leaves = await patiently(() => (held ? askHeld(ask) : ask({ signal })), { clock, random, signal })
     const living = leaves.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(flight, leaf)) ?? living[0]
     return current && docOf(current)
@@ -95,7 +98,7 @@ export function createStore({ database, writer, clock, random, signal, closing }
       if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
       if (!outcome) await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
 
-      const current = await read(flight)
+      const current = await read(flight, hadClaim || unsure)
       if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
       if (isNewClaim) return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
       if (!current || !holdsClaim(flight, current)) {

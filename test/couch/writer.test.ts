@@ -63,15 +63,15 @@ test('where there is more than goes into one request, those that go first are in
 
 test('what is too large to go with others is not put off for ever by those that go first', async () => {
   const { proxy, writer } = await setUp()
-  const [big, small] = ['x'.repeat(3 * 1024 * 1024), 'y'.repeat(2 * 1024 * 1024)]
+  const [big, small] = ['x'.repeat(3 * 1024 * 1024), 'y'.repeat(2.5 * 1024 * 1024)]
   const first = (_id: string, onSent?: () => void) =>
     writer.write({ _id, text: small }, { first: true, ...(onSent && { onSent }) })
   const steady: Promise<unknown>[] = []
-  const one = first('f1', () => steady.push(first('f2', () => steady.push(first('f3')))))
-  await Promise.all([one, writer.write({ _id: 'big', text: big })])
+  const begin = (a: string, b: string, c: string) => first(a, () => steady.push(first(b, () => steady.push(first(c))))) // of two such one is put off each time
+  await Promise.all([begin('f1', 'f2', 'f3'), begin('g1', 'g2', 'g3'), writer.write({ _id: 'big', text: big })])
   for (const write of steady) await write // each has begun the next
   const idsIn = ({ body }: SeenRequest) => (JSON.parse(body) as { docs: { _id: string }[] }).docs.map(({ _id }) => _id)
-  expect(proxy.requests.filter(isBulk).map(idsIn)).toEqual([['f1'], ['big'], ['f2'], ['f3']])
+  expect(proxy.requests.filter(isBulk).map(idsIn)).toEqual([['f1'], ['big'], ['g1'], ['f2'], ['g2'], ['f3'], ['g3']])
 })
 
 test('what is called off while it waits for its turn is not sent, and nothing waits longer than its writer lives', async () => {

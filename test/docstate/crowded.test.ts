@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { Slots } from '../../sidecar/core/slots.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import type { Control } from '../../sidecar/docstate/control.ts'
+import type { Claim } from '../../sidecar/docstate/types.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { delay, silence, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -68,4 +70,44 @@ test('what is saved beside an edit waits for no slow view', async () => {
   expect(await db.get('o')).toMatchObject({ note: 'by hand' })
   ending.abort(new Error('it was slow'))
   await slow
+})
+
+test('documents that are edited beside their handlers, in a database that is silent then, cost no other its claims', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url, connections: 8, kept: 2 })
+  const options = { turns: new Slots(() => 6), leaseMs: 3000 }
+  const [silent, other] = [await freshDb('silent'), await freshDb('other')]
+  const [go, end] = [createLatch(), createLatch()]
+  const began: string[] = []
+  const lost: unknown[] = []
+  const handle = (until: Promise<void>) => (control: Control) =>
+    control.unsafe('order', 'paid', async (doc, ctx) => {
+      ctx.signal.addEventListener('abort', () => lost.push(doc._id))
+      began.push(doc._id)
+      await until
+      return { ...doc, state: 'invoiced' }
+    })
+  await startRig(couch.db(silent.name), handle(go.opened), options)
+  await startRig(couch.db(other.name), handle(end.opened), options)
+  const ids = Array.from({ length: 20 }, (_, i) => `o${i}`)
+  await silent.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  await other.put({ _id: 'kept', type: 'order', state: 'paid' })
+  await eventually(() => expect(began).toHaveLength(21))
+
+  const isRead = ({ path, query }: SeenRequest) => path.startsWith(`/${silent.name}/`) && query.has('open_revs')
+  proxy.plan((request) => (isRead(request) ? silence : undefined))
+  for (const doc of await silent.getMany(ids)) await silent.put({ ...doc, note: 'by hand' })
+  go.open()
+  const claims = new Set<unknown>()
+  await eventually(
+    async () => {
+      claims.add((docstateIn(await other.get('kept'))?.claim as Claim).at)
+      expect(claims.size).toBeGreaterThan(6) // renewed for longer than a claim is believed
+    },
+    { within: 20_000 },
+  )
+  expect(lost).not.toContain('kept')
+  end.open()
+  await eventually(async () => expect(await stateOf(other, 'kept')).toBe('invoiced'))
+  proxy.plan(() => undefined)
 })

@@ -99,27 +99,25 @@ test('a claim of which nobody knows whether it has arrived is found out about, a
   const db = await freshDb('stop')
   const proxy = await startFaultyProxy()
   const [couch, turns] = [createTestCouch({ url: proxy.url }), new Slots(() => 1)]
-  const [sent, read] = [createLatch(), createLatch()]
+  const read = createLatch()
   let late = ''
   proxy.next((exchange) => {
     late = exchange.request.body
-    turns.take(() => sent.open()) // what was not answered waits for its turn again
     exchange.cut()
   }, isClaim)
+  proxy.next(
+    (exchange) => {
+      turns.take(() => read.open()) // after it; and whatever is sent next waits for a turn
+      return pass(exchange)
+    },
+    ({ query }) => query.has('open_revs'),
+  )
   const rig = await startRig(
     couch.db(db.name),
     (control) => control.unsafe('order', 'paid', () => Promise.reject(new Error('it has stopped'))),
     { turns },
   )
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
-  await sent.opened
-  proxy.next(
-    async (exchange) => {
-      await pass(exchange)
-      read.open()
-    },
-    ({ query }) => query.has('open_revs'),
-  )
   await read.opened
   const stopped = rig.stop()
   await createTestCouch().request({ method: 'POST', db: db.name, path: '_bulk_docs', json: late })

@@ -4,12 +4,14 @@ import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { patiently } from '../../couch/patiently.ts'
 import type { Flight } from '../flight.ts'
+import type { AskHeld } from './ask-held.ts'
 import { docOf, holdsClaim, judgeClaim, takingOut } from './rivals.ts'
 import type { Store, Stored } from '../store.ts'
 
 export interface ContestOptions {
   readonly database: Database
   readonly store: Store
+  readonly askHeld: AskHeld
   readonly leaseMs: number
   readonly clock: Clock
   readonly random: Random
@@ -37,16 +39,16 @@ const PATIENCE = 0.9
  * revision is still free, and what we let go of here could be run beside a claim won there.
  */
 export function createContest(options: ContestOptions): Contest {
-  const { database, store, leaseMs, clock, random, signal } = options
+  const { database, store, askHeld, leaseMs, clock, random, signal } = options
   const backoff = { baseMs: 200, capMs: leaseMs / 3 } // each try renews the claim
-  const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
+  const ask: AskHeld = (question) => patiently(() => askHeld(question), { clock, random, signal })
 
   return async (flight, base, renewed) => {
     const until = clock.ticks() + leaseMs * PATIENCE
     let waited = false
     let proven = false
     for (let tries = 1; ; tries++) {
-      const leaves = await ask(() => database.leaves(flight.id, { signal, first: true }))
+      const leaves = await ask((how) => database.leaves(flight.id, how))
       const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(flight, leaf))
       if (!ours) return { kind: 'lost' }
       flight.doc = docOf(ours)
@@ -55,7 +57,7 @@ export function createContest(options: ContestOptions): Contest {
       switch (judgeClaim(ours, base, leaves)) {
         case 'yield': {
           const kept = leaves.filter((leaf) => !leaf._deleted && leaf !== ours)
-          await ask(() => database.merge(takingOut([ours], kept), { signal, first: true }))
+          await ask((how) => database.merge(takingOut([ours], kept), how))
           return { kind: 'lost' }
         }
         case 'wait':

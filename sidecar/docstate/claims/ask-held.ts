@@ -1,0 +1,25 @@
+import { Slots } from '../../core/slots.ts'
+import type { CallOptions } from '../../couch/database.ts'
+
+/**
+ * Asks CouchDB about a document that we hold or may hold, whose claim grows old meanwhile: before all that begin
+ * something. It takes a turn as a writer does, and few for one database at once: where it is silent, the claims in all
+ * others are still renewed.
+ */
+export type AskHeld = <T>(question: (options: CallOptions) => Promise<T>) => Promise<T>
+
+export interface AskHeldOptions {
+  /** Shared with the writers of all databases. */
+  readonly turns: Slots
+  /** For an answer. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+const TOGETHER = 4
+
+export function createAskHeld({ turns, timeoutMs, signal }: AskHeldOptions): AskHeld {
+  const ours = new Slots(() => TOGETHER)
+  const options = { first: true, timeoutMs, signal }
+  return (question) => ours.during(() => turns.during(() => question(options), true, signal), false, signal)
+}
