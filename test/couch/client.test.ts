@@ -98,7 +98,7 @@ test('credentials with signs that a URL must escape are sent as they were meant'
   })
   const { port } = server.address() as AddressInfo
   const couch = createTestCouch({ url: `http://us%40er:p%3A%2F%25@127.0.0.1:${port}/below/` })
-  await couch.request({ path: '_up' })
+  await couch.request({ path: '_all_dbs' })
   expect(Buffer.from(seen[0]!.slice('Basic '.length), 'base64').toString()).toBe('us@er:p:/%')
   expect(couch.url).toBe(`http://127.0.0.1:${port}/below`)
 })
@@ -131,12 +131,12 @@ test('a request is broken off while it waits for others, too', async () => {
   const couch = createTestCouch({ url: proxy.url, connections: 1 })
   proxy.plan(() => delay(300))
   const abort = new AbortController()
-  const [one, two] = [couch.request({ path: '_up' }), couch.request({ path: '_session', signal: abort.signal })]
+  const [one, two] = [couch.request({ path: '_all_dbs' }), couch.request({ path: '_session', signal: abort.signal })]
   abort.abort(new Error('enough'))
   await expect(two).rejects.toThrow('enough')
   await one
-  await couch.request({ path: '_up' })
-  expect(proxy.requests.map(({ path }) => path)).toEqual(['/_up', '/_up'])
+  await couch.request({ path: '_all_dbs' })
+  expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs', '/_all_dbs'])
 })
 
 test('however slow the others are, those that go first have places that are kept for them', async () => {
