@@ -165,7 +165,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
 
 /** Of their own, twice: a build that is waited for must not keep others from being looked at, nor documents from being handled. */
 const INDEXING_CONNECTIONS = 16
-/** Which part of the connections writes of engines take at most, and which part all else that does not go first does. */
+/** Which part of the connections writes and held documents take at most, and which part all that does not go first. */
 const MOST = 0.75
 /** Of their own, twice: those who ask over HTTP slow neither the sidecar's work nor, by the thousand, one another's. */
 const ANSWERING_CONNECTIONS = 16

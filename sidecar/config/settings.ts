@@ -139,7 +139,7 @@ export const settings = z.object({
     meaning: 'stable name of this worker',
     none: 'the host name',
   }),
-  SIDECAR_CONNECTIONS: described(whole(4, 10_000).prefault('32'), {
+  SIDECAR_CONNECTIONS: described(whole(8, 10_000).prefault('32'), {
     argument: 'number',
     meaning: 'the most requests to CouchDB at once; each feed has a connection of its own beside them',
   }),

@@ -33,7 +33,7 @@ export interface EngineOptions {
   readonly counts?: Counts
   /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
   readonly memory?: Memory
-  /** For writing; one for all engines of a process. Default one of its own. */
+  /** For writing, and for asking about what is held; shared by all engines of a process. Default two of its own. */
   readonly turns?: Slots
   /** How long a claim is believed without a sign of life. Default 30 s. */
   readonly leaseMs?: number

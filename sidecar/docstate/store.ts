@@ -68,11 +68,12 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
     }
   }
 
-  /** What there is now: of several branches ours, as long as it is there. `held`: perhaps there is a claim of ours. */
-  async function read(flight: Flight, held: boolean): Promise<StoredDoc | undefined> {
-    const ask = (how: CallOptions) => database.leaves(flight.id, how)
-    const leaves = await patiently(() => (held ? askHeld(ask) : ask({ signal })), { clock, random, signal })
-    const living = leaves.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
+  /** What there is now: of several branches ours, as long as it is there. */
+  async function read(flight: Flight, held: 'held' | 'perhaps' | 'hardly'): Promise<StoredDoc | undefined> {
+    const leaves = (how: CallOptions) => database.leaves(flight.id, how)
+    const ask = () => (held === 'hardly' ? leaves({ signal }) : askHeld(leaves, held === 'held'))
+    const found = await patiently(ask, { clock, random, signal })
+    const living = found.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(flight, leaf)) ?? living[0]
     return current && docOf(current)
   }
@@ -98,7 +99,7 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
       if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
       if (!outcome) await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
 
-      const current = await read(flight, hadClaim || unsure)
+      const current = await read(flight, hadClaim ? 'held' : unsure ? 'perhaps' : 'hardly')
       if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
       if (isNewClaim) return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
       if (!current || !holdsClaim(flight, current)) {

@@ -110,7 +110,7 @@ describe('a fault', () => {
     ['SIDECAR_PORT', '65536', 'a whole number from 0 to 65535'],
     ['SIDECAR_PORT', '0x10', 'a whole number'],
     ['SIDECAR_CONNECTIONS', '1.5', 'a whole number'],
-    ['SIDECAR_CONNECTIONS', '3', 'a whole number from 4 to 10000'],
+    ['SIDECAR_CONNECTIONS', '7', 'a whole number from 8 to 10000'],
     ['SIDECAR_GRACE', '10', 'a time of at least 0s, such as 90s'],
     ['SIDECAR_CONFIRM_EXPIRY', '0h', 'a time of at least 1s'],
     ['SIDECAR_MEMORY', '16 megs', 'a size of at least 64kb'],

@@ -41,14 +41,14 @@ const PATIENCE = 0.9
 export function createContest(options: ContestOptions): Contest {
   const { database, store, askHeld, leaseMs, clock, random, signal } = options
   const backoff = { baseMs: 200, capMs: leaseMs / 3 } // each try renews the claim
-  const ask: AskHeld = (question) => patiently(() => askHeld(question), { clock, random, signal })
+  const ask: AskHeld = (question, isHeld) => patiently(() => askHeld(question, isHeld), { clock, random, signal })
 
   return async (flight, base, renewed) => {
     const until = clock.ticks() + leaseMs * PATIENCE
     let waited = false
     let proven = false
     for (let tries = 1; ; tries++) {
-      const leaves = await ask((how) => database.leaves(flight.id, how))
+      const leaves = await ask((how) => database.leaves(flight.id, how), proven)
       const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(flight, leaf))
       if (!ours) return { kind: 'lost' }
       flight.doc = docOf(ours)
