@@ -127,10 +127,10 @@ test('switched off, nothing is told, and what was pending is gone; on again, wha
 })
 
 test('when it stops, what is pending is written', async () => {
-  const db = await freshDb('orders')
-  const ofThis = { ...allBuckets, buckets: () => new Set([bucketOf(db.name)]) } // other tests have databases, too
   const delayed = { ...settings, max_event_delay: 60_000 }
   async function stopWhilePending() {
+    const db = await freshDb('orders')
+    const ofThis = { ...allBuckets, buckets: () => new Set([bucketOf(db.name)]) } // other tests have databases, too
     const { changes, seen, stop, kinds } = startGlobalChanges({ share: ofThis, settings: delayed })
     await seen(db.name, ['created'])
     for (const until = Date.now() + 3000; Date.now() < until; await sleep(300)) {
