@@ -25,7 +25,7 @@ test.each(pages)('%s', (page) => {
       : [`${target}#${heading ?? ''}`]
   })
   const tests = [...text.matchAll(/`([\w/.-]+\.test\.ts)`/g)].map(([, path]) =>
-    existsSync(join('test', path!)) ? [] : [path],
+    existsSync(join('test', path!)) || existsSync(path!) ? [] : [path],
   )
   expect([...links, ...tests].flat()).toEqual([])
 })
