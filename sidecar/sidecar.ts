@@ -8,6 +8,7 @@ import { together } from './core/together.ts'
 import { untilAdmitted } from './couch/admission.ts'
 import { createCouch } from './couch/client.ts'
 import { createSessions } from './couch/session.ts'
+import { createCompiler } from './deploy/compiler.ts'
 import type { Engine } from './docstate/engine.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
 import { startEmbeddedCouch } from './embedded/couch.ts'
@@ -123,14 +124,15 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const publicUrl = config.publicUrl ?? `http://localhost:${http.port}`
     const live = createLiveSettings({ database: couch.db(controlDb), events, clock, random, log })
     const areTold = () => live.of('global_changes').update_db
-    const tables = createTables({ config, handlers, couch, templates, clock, publicUrl, syncUrl })
+    const compiler = createCompiler()
+    const tables = createTables({ config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl })
     const settings = { worker: name, memory, turns, leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const who = { registry, role: ROLE, self: name }
     const sharing = createSharing({ ...who, serves: hasDuty, signal })
     const serving = {
       ...{ ...settings, controlDb, databases: patterns, jobOf: tables.of, sharing },
-      ...{ couch, engines, mailer, workers: registry, events },
+      ...{ couch, compiler, engines, mailer, workers: registry, events },
       ...{ countsOf: tallies.of, areTold, reads: config.reads, clock, random, log },
     }
     const served = serveDatabases(serving)

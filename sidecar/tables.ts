@@ -7,6 +7,7 @@ import { isAmong } from './core/glob.ts'
 import type { Clock } from './core/clock.ts'
 import type { Couch } from './couch/client.ts'
 import type { Job } from './databases/jobs.ts'
+import type { Compiler } from './deploy/compiler.ts'
 import { controlMachinesFor } from './devices/machines.ts'
 import { registerDevices } from './devices/register.ts'
 import { createDeviceUsers } from './devices/users.ts'
@@ -29,6 +30,7 @@ export interface TablesOptions {
   readonly config: Omit<Config, 'couchdbUrl' | 'smtpUrl'>
   readonly handlers: LoadedHandlers
   readonly couch: Couch
+  readonly compiler: Compiler
   readonly templates: Templates
   readonly clock: Clock
   /** Base of the links in mails. */
@@ -37,11 +39,12 @@ export interface TablesOptions {
   readonly syncUrl: string
 }
 
-export function createTables({ config, handlers, couch, templates, clock, publicUrl, syncUrl }: TablesOptions): Tables {
+export function createTables(options: TablesOptions): Tables {
+  const { config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl } = options
   const { controlDb, databases, confirmExpiryMs, mailsPerOwner } = config
   const own = isAmong(userDatabaseOf(newUserId(controlDb)), databases) ? [handlers] : []
   const machines = Object.assign({}, ...own.map((one) => one.machines), userMachines) as Machines
-  const channels = createChannels({ ...config, couch, templates, clock, syncUrl, machines })
+  const channels = createChannels({ ...config, couch, compiler, templates, clock, syncUrl, machines })
   const control = createControl(controlMachinesFor(config))
   const users = createDeviceUsers(couch.db('_users'))
   registerDevices(control, {

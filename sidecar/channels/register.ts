@@ -5,7 +5,7 @@ import { giveUserId, joinAccount, mergeAccount } from '../accounts/handlers.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import { ddocsFolder } from '../deploy/compile.ts'
-import { createCompiler } from '../deploy/compiler.ts'
+import type { Compiler } from '../deploy/compiler.ts'
 import { makeDatabase } from '../deploy/make-database.ts'
 import type { Control } from '../docstate/control.ts'
 import type { Templates } from '../mail/templates.ts'
@@ -27,6 +27,7 @@ import { activate } from './wishes/subscription-new.ts'
 
 export interface ChannelsOptions {
   readonly couch: Couch
+  readonly compiler: Compiler
   readonly controlDb: string
   readonly templates: Templates
   readonly clock: Clock
@@ -55,13 +56,22 @@ export interface Channels {
 
 /** Accounts and channels: the handlers of what the users wish, and of what is to be true. */
 export function createChannels(options: ChannelsOptions): Channels {
-  const { couch, controlDb, templates, clock, channelDdocs, channelsPerOwner, invitesPerOwner, syncUrl, machines } =
-    options
+  const {
+    couch,
+    compiler,
+    controlDb,
+    templates,
+    clock,
+    channelDdocs,
+    channelsPerOwner,
+    invitesPerOwner,
+    syncUrl,
+    machines,
+  } = options
   const database = couch.db(controlDb)
   const accounts = createAccounts(database)
   const records = createRecords(database)
   const newcomers = createNewcomers({ accounts, records, control: database, clock })
-  const compiler = createCompiler()
   const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs].map((folder) => ({ folder })) }
   const userTemplates = [{ folder: ddocsFolder('user'), machines }]
 

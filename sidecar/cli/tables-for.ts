@@ -1,10 +1,14 @@
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
+import { createCompiler } from '../deploy/compiler.ts'
 import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { createTables, type Tables } from '../tables.ts'
 
 /** What a sidecar with these settings handles where, for whoever wants to know and handles nothing. */
 export const tablesFor = (couch: Couch, config: Config, handlers: LoadedHandlers): Tables =>
-  createTables({ config, handlers, couch, templates: loadTemplates(), clock: systemClock, publicUrl: '', syncUrl: '' })
+  createTables({
+    ...{ config, handlers, couch, compiler: createCompiler(), templates: loadTemplates(), clock: systemClock },
+    ...{ publicUrl: '', syncUrl: '' },
+  })

@@ -6,7 +6,6 @@ import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
 import { within } from '../core/within.ts'
 import { createSweeps } from '../couch/sweeps.ts'
-import { createCompiler } from '../deploy/compiler.ts'
 import type { FleetReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
 import { createBerth, forgetPlace, type Berth } from './berth.ts'
@@ -44,7 +43,6 @@ export function createFleet(options: FleetOptions): Fleet {
 
   const visits = new Visits({
     ...options,
-    compiler: createCompiler(),
     berths,
     jobOf,
     onEnd(berth, again) {

@@ -9,8 +9,8 @@ import type { MatchingOptions } from './matching.ts'
 
 export interface PrepareOptions extends MatchingOptions {
   readonly kind: DatabaseKind
-  /** For all databases one. */
-  readonly compiler?: Compiler
+  /** One for all databases. */
+  readonly compiler: Compiler
 }
 
 const AGAIN_MS = 10_000

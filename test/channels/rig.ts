@@ -18,6 +18,7 @@ import { createTallies } from '../../sidecar/tallies.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
+import { compiler } from '../support/compiler.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -65,6 +66,7 @@ export async function startWorker(
     config: settings,
     handlers,
     couch,
+    compiler,
     templates,
     clock,
     publicUrl: 'http://localhost',
@@ -74,6 +76,7 @@ export async function startWorker(
   const served = serveDatabases({
     ...{
       couch,
+      compiler,
       engines: new Map(),
       controlDb,
       worker: uniqueName('worker'),

@@ -11,6 +11,7 @@ import { createEvents } from '../../sidecar/events/channels.ts'
 import { createTallies } from '../../sidecar/tallies.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
+import { compiler } from '../support/compiler.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 
 export interface RigOptions extends Partial<ServeOptions> {
@@ -63,7 +64,7 @@ export function startFleet(
   const [clock, random] = [own.clock ?? systemClock, Math.random]
   const seen = createTestCouch({ url: by })
   const served = serveDatabases({
-    ...{ couch: seen, engines, controlDb, worker: 'one', clock, random, log, reads: 32, areTold: () => true },
+    ...{ couch: seen, compiler, engines, controlDb, worker: 'one', clock, random, log, reads: 32, areTold: () => true },
     mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
     workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
     sharing: undivided,
