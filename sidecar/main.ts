@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-/** The edge of the process: signals, the terminal, and the exit code. 0 fine, 1 failed, 2 wrong usage or settings. */
+/** The edge of the process: signals, the terminal, and the exit code. */
 import { createRequire } from 'node:module'
 import { clearLine, cursorTo } from 'node:readline'
-import { CommanderError } from 'commander'
 import pino from 'pino'
-import { createProgram } from './cli/program.ts'
-import { ConfigError, SidecarError } from './core/errors.ts'
+import { run } from './cli/run.ts'
+import { SidecarError } from './core/errors.ts'
 import { keepHeapSmall } from './core/heap.ts'
 
 const { version } = createRequire(import.meta.url)('couchdb-sidecar/package.json') as { version: string }
@@ -25,6 +24,7 @@ for (const stream of [process.stdout, process.stderr]) {
 const isTTY = process.stdout.isTTY
 const terminal = {
   env: process.env,
+  envFile: '.env',
   print: (text: string) => console.log(text),
   note: (text: string) => console.error(text),
   redraw: process.stderr.isTTY ? redraw : undefined,
@@ -33,23 +33,7 @@ const terminal = {
   signal: stopping.signal,
 }
 
-try {
-  await createProgram(terminal, version).parseAsync()
-  process.exit(0) // what a handler has left running does not keep the process
-} catch (thrown) {
-  process.exit(exitCodeOf(thrown))
-}
-
-function exitCodeOf(thrown: unknown): number {
-  if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
-  if (thrown instanceof ConfigError) {
-    console.error(thrown.faults.map((fault) => `couchdb-sidecar: ${fault}`).join('\n'))
-    return 2
-  }
-  if (thrown instanceof SidecarError) console.error(`couchdb-sidecar: ${thrown.message}`)
-  else console.error(thrown)
-  return 1
-}
+process.exit(await run(terminal, version, process.argv.slice(2))) // what a handler has left running does not keep it
 
 /** Cut to the width of the terminal: a line that wraps cannot be taken away. */
 function redraw(line: string): void {

@@ -7,11 +7,15 @@ import { start } from './start.ts'
 import { status } from './status.ts'
 import type { Terminal } from './terminal.ts'
 
-/** The command line. Commands throw; `main.ts` makes an exit code of that. */
+/** The command line. Commands throw; `run.ts` makes an exit code of that. */
 export function createProgram(terminal: Terminal, version: string): Command {
   const program = new Command('couchdb-sidecar')
     .description('A process beside CouchDB that makes documents do things.')
     .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.print(withoutEnd(text)),
+      writeErr: (text) => terminal.note(withoutEnd(text)),
+    })
     .showHelpAfterError('(couchdb-sidecar --help lists the commands)')
     .enablePositionalOptions()
     .helpCommand(false)
@@ -20,7 +24,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
     addSettings(program.command(name).description(description).exitOverride())
 
   add('start', 'run the sidecar').action((_, command: Command) =>
-    start(terminal, readConfig(command, terminal.env), version),
+    start(terminal, readConfig(command, terminal), version),
   )
 
   add('deploy', 'bring the design documents into the databases')
@@ -34,18 +38,18 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .option('--remove-machines', 'take out machines that no handlers declare any more, and their guard')
     .option('--target <dialect>', 'es2017, or es5 for SpiderMonkey 1.8.5 (default: what the server needs)')
     .action((options: Parameters<typeof deploy>[2], command: Command) =>
-      deploy(terminal, readConfig(command, terminal.env), options),
+      deploy(terminal, readConfig(command, terminal), options),
     )
 
   add('status', 'count the documents of each type by state; tell how far the indexes are, and who works').action(
-    (_, command: Command) => status(terminal, readConfig(command, terminal.env)),
+    (_, command: Command) => status(terminal, readConfig(command, terminal)),
   )
 
   add('explain', 'tell what happens to one document, and why')
     .argument('<db>', 'its database')
     .argument('<docid>', 'its id')
     .action((db: string, id: string, _, command: Command) =>
-      explainOne(terminal, readConfig(command, terminal.env), db, id),
+      explainOne(terminal, readConfig(command, terminal), db, id),
     )
 
   add('retry', 'bring a document that failed or is parked back to its handler')
@@ -54,7 +58,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .option('--all', 'all that failed or are parked')
     .option('--type <type>', 'with --all: of this type only')
     .action((db: string, id: string | undefined, options: Parameters<typeof retry>[3], command: Command) =>
-      retry(terminal, readConfig(command, terminal.env), { db, id }, options),
+      retry(terminal, readConfig(command, terminal), { db, id }, options),
     )
 
   program
@@ -63,3 +67,6 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .action(() => terminal.print(version))
   return program
 }
+
+/** A terminal ends lines itself. */
+const withoutEnd = (text: string): string => text.replace(/\n$/, '')

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander'
 import { describeSettings, loadConfig, type Config } from '../config.ts'
+import type { Terminal } from './terminal.ts'
 
 /** Every setting is also a flag; the table of settings is the only list of them. */
 export function addSettings(command: Command): Command {
@@ -9,12 +10,12 @@ export function addSettings(command: Command): Command {
   return command
 }
 
-/** The settings as flags, environment and `.env` in the working directory give them. Throws `ConfigError`. */
-export function readConfig(command: Command, env: NodeJS.ProcessEnv): Config {
+/** The settings as flags, environment and the `.env` file give them. Throws `ConfigError`. */
+export function readConfig(command: Command, { env, envFile }: Pick<Terminal, 'env' | 'envFile'>): Config {
   const options = command.opts<Record<string, string | undefined>>()
   const flags: Record<string, string | undefined> = {}
   for (const { name, flag } of describeSettings()) flags[name] = options[camelCase(flag)]
-  return loadConfig({ env, flags, envFile: '.env' })
+  return loadConfig({ env, flags, envFile })
 }
 
 const camelCase = (flag: string) => flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())

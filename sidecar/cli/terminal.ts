@@ -4,6 +4,8 @@ import type { Config } from '../config.ts'
 /** What the commands need of the world outside. */
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv
+  /** Path of the `.env` file. One that is not there is no fault. */
+  readonly envFile: string
   readonly print: (text: string) => void
   /** What a person wants to know while waiting, beside the answer. */
   readonly note: (text: string) => void
