@@ -10,10 +10,12 @@ import {
   linksTo,
   logIn,
   newDevice,
-  startRegistration,
+  shareRegistration,
   typeCode,
   untilState,
 } from './registration.ts'
+
+const ofThisFile = shareRegistration()
 
 const PASSWORD = 'chosen by the device'
 
@@ -28,7 +30,7 @@ function hashed(digest: 'sha1' | 'sha256', iterations: number) {
 
 test('a device brings the hash of its password as CouchDB makes it, and logs in with the password', async () => {
   needs('pbkdf2 other than sha1')
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const device = newDevice({ credentials: hashed('sha256', 600_000) })
   const { status, body } = await typeCode(await askForMail(registration, device))
   expect({ status, body }).toEqual({ status: 200, body: { ok: true, user: expect.any(String) as string } })
@@ -52,7 +54,7 @@ const confirm = (link: string, device_id: string, fields = {}) => {
 }
 
 test('a device confirms by a document of its own, without the page', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control } = registration
   const device = newDevice({ credentials: hashed('sha1', 1000) })
   await control.member.put(confirm(await askForMail(registration, device), device._id))
@@ -63,7 +65,7 @@ test('a device confirms by a document of its own, without the page', async () =>
 })
 
 test('the hash may come with the confirming document as well', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -74,7 +76,7 @@ test('the hash may come with the confirming document as well', async () => {
 })
 
 test('a device without a password, confirmed past the page that would make one, says so and may ask again', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control } = registration
   const device = newDevice({ credentials: { generate: true } })
   await control.member.put(confirm(await askForMail(registration, device), device._id))
@@ -89,7 +91,7 @@ test('a device without a password, confirmed past the page that would make one, 
 
 test('a device that asks again after its confirmation failed gets another password, which is shown and works', async () => {
   needs('pbkdf2 other than sha1')
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)

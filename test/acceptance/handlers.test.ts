@@ -123,7 +123,7 @@ test('explain tells what the handlers and the database declare, and deploy witho
   expect(await said(['explain', orders.name, 'o'], withHandlers)).toMatch(/It is not started: .* run the deploy/)
 })
 
-test.each([
+const broken = [
   ['exports no handlers', 'export const handlers = 1', 'expected a default export made by defineHandlers'],
   ['exports something else', 'export default {}', 'expected a default export made by defineHandlers'],
   ['exports nothing at all', 'export default null', 'expected a default export made by defineHandlers'],
@@ -136,22 +136,23 @@ test.each([
      export default defineHandlers({${machines}}, (control: any) => control.safe('order', 'paid', async () => {}))`,
     'safe handler for order in state paid',
   ],
-])('a module that %s is a fault in the settings', async (_, source, said) => {
-  const module = await writeModule(source)
-  const { code, stderr } = await runCommand(['start'], { SIDECAR_HANDLERS: module, SMTP_URL: 'smtp://127.0.0.1:1' })
-  expect(code).toBe(2)
-  expect(stderr).toContain(`SIDECAR_HANDLERS: ${module}: `)
-  expect(stderr).toContain(said)
-})
+] as const
 
-test('faults of all files that the settings name are listed at once', async () => {
+test('what is wrong with each module, and with each other file that the settings name, is said at once', async () => {
+  const modules = await Promise.all(broken.map(([, source]) => writeModule(source)))
   const { code, stderr } = await runCommand(['start'], {
-    SIDECAR_HANDLERS: '/nowhere/handlers.ts',
+    SIDECAR_HANDLERS: [...modules, '/nowhere/handlers.ts'].join(','),
     SIDECAR_MAIL_TEMPLATES: '/nowhere/mails',
     SIDECAR_CHANNEL_DDOCS: '/nowhere/ddocs',
     SMTP_URL: 'smtp://127.0.0.1:1',
   })
   expect(code).toBe(2)
+  for (const [i, [name, , said]] of broken.entries()) {
+    const faults = stderr
+      .split('couchdb-sidecar: ')
+      .filter((one) => one.startsWith(`SIDECAR_HANDLERS: ${modules[i]}: `))
+    expect(faults.join(), `a module that ${name}`).toContain(said)
+  }
   for (const name of ['SIDECAR_HANDLERS', 'SIDECAR_MAIL_TEMPLATES', 'SIDECAR_CHANNEL_DDOCS']) {
     expect(stderr).toMatch(new RegExp(`${name}: .*/nowhere/`))
   }

@@ -1,10 +1,12 @@
 /** The mail server is not always there, and does not always say what it did. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { askAgain, askForMail, linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
+import { askAgain, askForMail, linksTo, newDevice, shareRegistration, typeCode, untilState } from './registration.ts'
+
+const ofThisFile = shareRegistration()
 
 test('a mail server that is down at first gets exactly one mail when it is up', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control, smtp, sidecar } = registration
   await smtp.down()
   const device = newDevice()
@@ -21,7 +23,7 @@ test('a mail server that is down at first gets exactly one mail when it is up', 
 })
 
 test.each([550, 553])('a recipient refused with %i is an error with a reason, and not tried again', async (code) => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control, smtp } = registration
   smtp.behave({ kind: 'refuse-recipient', code })
   const device = newDevice()
@@ -33,7 +35,7 @@ test.each([550, 553])('a recipient refused with %i is an error with a reason, an
 })
 
 test('a mail server that asks to come back later gets the mail then', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control, smtp } = registration
   smtp.behave({ kind: 'refuse-message', code: 451 })
   const device = newDevice()
@@ -47,7 +49,7 @@ test('a mail server that asks to come back later gets the mail then', async () =
 })
 
 test('a mail that was accepted, but not seen to be, is sent again with its Message-ID; both links work', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control, smtp } = registration
   smtp.behave({ kind: 'cut-after-message' })
   const device = newDevice()
@@ -64,7 +66,7 @@ test('a mail that was accepted, but not seen to be, is sent again with its Messa
 })
 
 test('a link that is out works while the next mail waits for a mail server that is down, and that mail is not sent', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control, smtp } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -81,7 +83,7 @@ test('a link that is out works while the next mail waits for a mail server that 
 })
 
 test('a link that is out works while the next mail is being handed over', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control, smtp } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)

@@ -67,7 +67,7 @@ test('with onLost retry the other runs it with the same key, and the first neith
 
 test('with onLost park nobody runs it again, and the first neither goes on nor saves', async () => {
   const { db, lines, paused } = await setUp('park')
-  await eventually(async () => expect((await db.get('job')).docstate).toMatchObject({ parked: {} }), { within: 20_000 })
+  await eventually(async () => expect((await db.get('job')).docstate).toMatchObject({ parked: {} }))
   const { _rev } = await db.get('job')
   process.kill(paused.pid, 'SIGCONT')
   await eventually(async () => expect(await lines()).toContain(`${paused.pid} aborted`))

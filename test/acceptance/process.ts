@@ -6,8 +6,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeAll, onTestFinished, vi } from 'vitest'
-import { build } from './build.ts'
+import { onTestFinished } from 'vitest'
 import { launch } from './launch.ts'
 
 /** As `SIDECAR_PORT`, and so on; nothing else is in the environment. */
@@ -34,11 +33,7 @@ export interface SidecarProcess {
   stop(): Promise<number | null>
 }
 
-const START_MS = 20_000
-
-// For every file that imports this one: processes take their time, where many run on few cores.
-vi.setConfig({ testTimeout: 90_000 })
-beforeAll(build, 120_000)
+const START_MS = 60_000
 
 /** Starts it, and waits until it is up. It ends with the test. */
 export async function startSidecar(settings: Settings): Promise<SidecarProcess> {

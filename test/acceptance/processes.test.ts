@@ -30,7 +30,7 @@ test.each([
   vi.stubEnv('MARK', mark)
   onTestFinished(() => void vi.unstubAllEnvs())
   const [db, couch] = [await freshDb('processes'), createTestCouch()]
-  const many = Array.from({ length: 300 }, (_, i) => [`app/filters/f${i}.js`, filter]) // so that it can be seen at work
+  const many = Array.from({ length: 100 }, (_, i) => [`app/filters/f${i}.js`, filter]) // so that it can be seen at work
   const folder = ddocFolder(Object.fromEntries(many) as Record<string, string>)
   const deploying = Promise.allSettled([1, 2].map(() => deploy(couch, db.name, folder)))
   await eventually(() => expect(processesWith(mark).join()).toContain('esbuild'))

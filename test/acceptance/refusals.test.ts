@@ -1,6 +1,7 @@
 /** What the confirm page says to those who are wrong, curious, late, or machines. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { guessesIdOf } from '../../sidecar/devices/names.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   askAgain,
@@ -8,13 +9,16 @@ import {
   linksTo,
   newDevice,
   register,
+  shareRegistration,
   startRegistration,
   typeCode,
   untilState,
 } from './registration.ts'
 
+const ofThisFile = shareRegistration()
+
 test('after five wrong codes the device is in error and its link dead, also for the right code', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const device = newDevice()
   const link = await askForMail(registration, device)
   for (const wrong of ['0001', '0002', '0003', '0004'])
@@ -25,11 +29,11 @@ test('after five wrong codes the device is in error and its link dead, also for 
   expect(failed.error).toMatchObject({ code: 'too_many_attempts' })
   expect(await typeCode(link)).toMatchObject({ status: 403 })
   expect((await registration.control.admin.get(device._id)).state).toBe('error')
-  expect((await registration.control.documents()).filter(({ type }) => type === 'confirm')).toEqual([])
+  expect((await registration.control.documents()).filter(({ device_id }) => device_id === device._id)).toEqual([])
 })
 
 test('asking for another mail does not forgive wrong codes', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control, smtp } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -59,7 +63,7 @@ const confirmOf = (link: string, device_id: string, device_code: string, _id: st
 }
 
 test('guesses by confirm documents are counted, also when all have one id', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -73,7 +77,7 @@ test('guesses by confirm documents are counted, also when all have one id', asyn
 })
 
 test('of many guesses by confirm documents at once no more than five are compared', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -81,16 +85,17 @@ test('of many guesses by confirm documents at once no more than five are compare
   const confirms = codes.map((code) => confirmOf(link, device._id, code, `c-${code}`))
   await control.member.bulk(confirms.map((doc) => JSON.stringify(doc)))
   await eventually(async () => {
-    const states = (await control.documents()).filter(({ type }) => type === 'confirm').map(({ state }) => state)
+    const theirs = (await control.documents()).filter(({ device_id }) => device_id === device._id)
+    const states = theirs.map(({ state }) => state)
     expect(states.filter((state) => state === 'error').length).toBeGreaterThanOrEqual(35)
     expect(states).not.toContain('clicked')
   })
-  const { guesses } = (await control.documents()).find(({ type }) => type === 'guesses')!
+  const { guesses } = await control.admin.get(guessesIdOf(device._id))
   expect(guesses).toHaveLength(5)
 })
 
 test('four wrong codes are forgiven', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const device = newDevice()
   const link = await askForMail(registration, device)
   for (const wrong of ['0001', '0002', '0003', '0004']) await typeCode(link, wrong)
@@ -98,7 +103,7 @@ test('four wrong codes are forgiven', async () => {
 })
 
 test('a link that was used says so without the password', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const device = newDevice()
   const link = await askForMail(registration, device)
   const first = await typeCode(link)
@@ -108,7 +113,7 @@ test('a link that was used says so without the password', async () => {
 })
 
 test('a form that was sent twice at once shows the same password both times', async () => {
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const link = await askForMail(registration, newDevice())
   const [one, other] = await Promise.all([typeCode(link), typeCode(link)])
   expect(one.body).toMatchObject({ ok: true, password: expect.any(String) as string })

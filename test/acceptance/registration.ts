@@ -1,11 +1,16 @@
 /** A running sidecar, its control database and its mail server; and what devices and their owners do with them. */
-import { expect } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from 'vitest'
+import { loadConfig } from '../../sidecar/config.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { ddocsFolder } from '../../sidecar/deploy/compile.ts'
+import { finishDdoc } from '../../sidecar/deploy/keep-machines.ts'
+import { controlMachinesFor } from '../../sidecar/devices/machines.ts'
+import { compiler } from '../support/compiler.ts'
 import { couchUrl, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { startTestSmtp, type TestSmtp } from '../support/smtp.ts'
-import { createControl, urlOf, type Control } from './control.ts'
-import { startSidecar, type Settings, type SidecarProcess } from './process.ts'
+import { openTestSmtp, type TestSmtp } from '../support/smtp.ts'
+import { openControl, urlOf, type Control } from './control.ts'
+import { launchSidecar, type Settings, type SidecarProcess } from './process.ts'
 
 export interface Registration {
   readonly control: Control
@@ -17,9 +22,46 @@ export interface Registration {
 
 /** Belongs to the running test. */
 export async function startRegistration(more: Settings = {}): Promise<Registration> {
-  const [control, smtp] = [await createControl(), await startTestSmtp()]
-  const settings = settingsOf(control, { SMTP_URL: smtp.url, ...more })
-  return { control, smtp, settings, sidecar: await startSidecar(settings) }
+  const registration = await openRegistration(more)
+  onTestFinished(() => registration.close())
+  return registration
+}
+
+/** As `startRegistration`, for all tests of a file: whoever opens it, closes it. */
+export async function openRegistration(more: Settings = {}): Promise<Registration & { close(): Promise<void> }> {
+  const [control, smtp] = [await openControl(), await openTestSmtp()]
+  const closeBoth = async () => void (await Promise.all([control.close(), smtp.close()]))
+  try {
+    const settings = settingsOf(control, { SMTP_URL: smtp.url, ...more })
+    if (!more.SIDECAR_HANDLERS) await deployControl(control, settings)
+    const sidecar = await launchSidecar(settings)
+    return { control, smtp, settings, sidecar, close: () => sidecar.kill().then(closeBoth) }
+  } catch (thrown) {
+    await closeBoth()
+    throw thrown
+  }
+}
+
+/**
+ * One for all tests of the file that calls this at its top: gives that of the running test, whose mail server is as new.
+ * Addresses and ids are each test's own.
+ */
+export function shareRegistration(more: Settings = {}): () => Registration {
+  let opened: Awaited<ReturnType<typeof openRegistration>> | undefined
+  beforeAll(async () => {
+    opened = await openRegistration(more)
+  })
+  beforeEach(() => opened!.smtp.renew())
+  afterAll(() => opened?.close())
+  return () => opened!
+}
+
+/** As `npm run deploy:ddocs` leaves it, so that not every sidecar has to begin with that. */
+export async function deployControl({ admin }: Pick<Control, 'admin'>, settings: Settings): Promise<void> {
+  const machines = controlMachinesFor(loadConfig({ env: settings }))
+  for (const compiled of await compiler([{ folder: ddocsFolder('control'), machines }], 'es2017')) {
+    await admin.put(finishDdoc(compiled, undefined).ddoc)
+  }
 }
 
 export const settingsOf = (control: Pick<Control, 'name' | 'eventsName'>, more: Settings = {}): Settings => ({

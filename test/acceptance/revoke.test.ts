@@ -7,11 +7,13 @@ import {
   logIn,
   newDevice,
   register,
-  startRegistration,
+  shareRegistration,
   typeCode,
   untilState,
   type Registration,
 } from './registration.ts'
+
+const ofThisFile = shareRegistration()
 
 /** The control database as a device sees it that was let in. */
 async function asDevice({ control }: Registration, { user, password }: { user: string; password: string }) {
@@ -21,7 +23,7 @@ async function asDevice({ control }: Registration, { user, password }: { user: s
 
 test('a device revokes itself: its user is gone, and the other devices of its owner go on', async () => {
   needs('pbkdf2 other than sha1')
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const [lost, kept] = [newDevice(), newDevice({ owner: 'keeper@example.com' })]
   const [one, other] = [
     await register(registration, { ...lost, owner: kept.owner }),
@@ -38,7 +40,7 @@ test('a device revokes itself: its user is gone, and the other devices of its ow
 
 test('a device of the same owner may revoke it too', async () => {
   needs('pbkdf2 other than sha1')
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const one = await register(registration)
   const other = await register(registration, newDevice({ owner: one.owner }))
   const database = await asDevice(registration, other)
@@ -48,7 +50,7 @@ test('a device of the same owner may revoke it too', async () => {
 
 test('a device of the same owner may revoke one that was not confirmed yet, and its link is dead then', async () => {
   needs('pbkdf2 other than sha1')
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const one = await register(registration)
   const pending = newDevice({ owner: one.owner })
   const link = await askForMail(registration, pending)
@@ -71,7 +73,7 @@ test('a device of the same owner may revoke one that was not confirmed yet, and 
 
 test('nobody else may revoke it: neither another owner’s device nor whoever may write there', async () => {
   needs('pbkdf2 other than sha1')
-  const registration = await startRegistration()
+  const registration = ofThisFile()
   const { control } = registration
   const [one, stranger] = [await register(registration), await register(registration)]
   const revoked = { ...(await control.admin.get(one.id)), state: 'revoked' }

@@ -5,16 +5,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { onTestFinished } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import { bundle } from '../../client/example/bundle.ts'
 import { serveSite, type Site } from '../../client/example/site.ts'
 import type { Client, ClientOptions, Status } from '../../client/src/index.ts'
 import { withEsbuild } from '../../sidecar/core/esbuild.ts'
 import { root } from '../acceptance/build.ts'
-import { linkIn, startRegistration, typeCode, type Registration } from '../acceptance/registration.ts'
-import { openBrowser } from '../support/browser.ts'
-import { channelDatabases } from '../support/channel-databases.ts'
-import { couchUrl, createTestCouch, deleteDb, serverKind } from '../support/couchdb.ts'
+import { linkIn, openRegistration, typeCode, type Registration } from '../acceptance/registration.ts'
+import { findChromium, openBrowser } from '../support/browser.ts'
+import { couchUrl, serverKind } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import type { TestDb } from './stage.ts'
 
@@ -41,14 +40,21 @@ export interface BrowserStage {
   readonly browser: Browser
 }
 
-/** Belongs to the running test; ask `needs('browser')` first. */
-export async function startBrowserStage(): Promise<BrowserStage> {
-  const registration = await startRegistration({ SIDECAR_INBOX_RATE: '10000' })
-  const { control } = registration
-  onTestFinished(async () => {
-    const couch = createTestCouch()
-    for (const name of await channelDatabases(couch, control.name)) await deleteDb(name)
+/**
+ * For all tests of the file that calls this at its top, each with people of its own: gives the stage of the running
+ * test. Ask `needs('browser')` first.
+ */
+export function shareBrowserStage(): () => Promise<BrowserStage> {
+  let opened: Awaited<ReturnType<typeof openStage>> | undefined
+  beforeAll(async () => {
+    if (findChromium() !== undefined) opened = await openStage()
   })
+  afterAll(() => opened?.close())
+  return async () => ({ ...opened!, browser: await openBrowser() })
+}
+
+async function openStage() {
+  const registration = await openRegistration({ SIDECAR_INBOX_RATE: '10000' })
   const example = (name: string) => readFile(join(root, 'client', 'example', name), 'utf8')
   const [harness, app] = await withEsbuild(() => Promise.all([bundle(HARNESS), bundle("import './app.ts'")]))
   const site = await serveSite({
@@ -67,8 +73,7 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     },
     port: 0,
   })
-  onTestFinished(() => site.close())
-  return { registration, site, browser: await openBrowser() }
+  return { registration, site, close: () => site.close().then(() => registration.close()) }
 }
 
 export interface BrowserDevice {
@@ -78,8 +83,8 @@ export interface BrowserDevice {
   readonly complaints: string[]
 }
 
-/** Of pouchdb-server, which a sidecar that did not start it takes for CouchDB. */
-const HASHING = { prf: 'sha', iterations: 1000 } as const
+/** As few iterations as a device may have; pouchdb-server knows no other function than SHA-1. */
+const hashing = () => ({ prf: serverKind() === 'embedded' ? 'sha' : 'sha256', iterations: 1000 }) as const
 
 /** Opens the app, in a browser of its own or in one that is there. */
 export async function openApp(
@@ -136,8 +141,7 @@ export const asBasic = ({ user, password }: Kept): string => `Basic ${btoa(`${us
 /** After a reload, too. */
 export async function begin(page: Page, options: Partial<ClientOptions<TestDb>> = {}): Promise<void> {
   await page.waitForFunction(() => 'startClient' in globalThis)
-  const hashing = serverKind() === 'embedded' ? { hashing: HASHING } : {}
-  await page.evaluate((all) => startClient(all), { roundMs: 1000, ...hashing, ...options })
+  await page.evaluate((all) => startClient(all), { roundMs: 1000, hashing: hashing(), ...options })
 }
 
 export const statusOf = ({ page }: BrowserDevice): Promise<Status> => page.evaluate(() => client.status)

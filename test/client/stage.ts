@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
-import { onTestFinished, vi } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { createClient, type Client, type ClientOptions, type Status } from '../../client/src/index.ts'
 import { createAccounts } from '../../sidecar/accounts/accounts.ts'
 import { findHome } from '../../sidecar/accounts/home.ts'
@@ -22,9 +22,6 @@ import { createControlDb, startWorker, type WorkerOptions } from '../channels/ri
 import { couchUrl, serverKind, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
-
-// Registration and replication take their steps one after the other, on a machine that does other things beside.
-vi.setConfig({ testTimeout: 90_000 })
 
 /** Not by `import`: its types declare `Buffer` anew, for this whole program. */
 export const PouchDB = createRequire(import.meta.url)('pouchdb') as {

@@ -1,36 +1,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Hono, type MiddlewareHandler } from 'hono'
-import { pino } from 'pino'
+import type { MiddlewareHandler } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../sidecar/core/clock.ts'
-import { createEvents } from '../../sidecar/events/channels.ts'
-import { createHttp } from '../../sidecar/http/app.ts'
 import { HttpError } from '../../sidecar/http/errors.ts'
-import { eventFeeds, type EventsOptions } from '../../sidecar/http/events.ts'
-import { listen } from '../../sidecar/http/listen.ts'
-import { openBrowser } from '../support/browser.ts'
-import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-
-const log = pino({ level: 'silent' })
-const everybody: MiddlewareHandler = (_, next) => next()
-
-async function start(options: Partial<EventsOptions> = {}, ...others: Hono[]) {
-  const events = createEvents({ log })
-  const stopping = new AbortController()
-  const counts = { open: 0, dropped: 0 }
-  const route = eventFeeds({
-    ...{ events, adminOnly: everybody, clock: systemClock, counts, signal: stopping.signal },
-    ...options,
-  })
-  const app = createHttp({ routes: [route, ...others], log })
-  const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
-  onTestFinished(() => http.close())
-  onTestFinished(() => stopping.abort())
-  return { events, counts, url: http.url, port: http.port, stop: () => stopping.abort() }
-}
+import { startEventFeeds } from './events-rig.ts'
 
 /** A reader, and what has come so far. */
 async function read(url: string, headers: Record<string, string> = {}) {
@@ -50,7 +25,7 @@ async function read(url: string, headers: Record<string, string> = {}) {
 const lastId = (text: string) => [...text.matchAll(/^id: (.*)$/gm)].at(-1)![1]!
 
 test('what is published in a channel comes as events, each with its id; what others publish does not', async () => {
-  const { events, url } = await start()
+  const { events, url } = await startEventFeeds()
   const reader = await read(`${url}/_events/mail:sent`)
   expect(reader.response.headers.get('content-type')).toBe('text/event-stream')
   events.channel('mail:failed')?.publish({ message_id: 'a', to: 'b', code: 'c', reason: 'd' })
@@ -63,14 +38,14 @@ test('what is published in a channel comes as events, each with its id; what oth
 })
 
 test('a channel may have any name', async () => {
-  const { events, url } = await start()
+  const { events, url } = await startEventFeeds()
   const reader = await read(`${url}/_events/${encodeURIComponent('a/b: ü')}`)
   events.channel('a/b: ü')?.publish({ n: 1 })
   await eventually(() => expect(reader.text).toContain('data: {"n":1}\n\n'))
 })
 
 test('all readers of a channel are one subscriber, which goes with the last of them', async () => {
-  const { events, counts, url } = await start()
+  const { events, counts, url } = await startEventFeeds()
   const readers = await Promise.all([1, 2, 3].map(() => read(`${url}/_events/a`)))
   events.channel('a')?.publish('x')
   for (const reader of readers) await eventually(() => expect(reader.text).toContain('data: "x"'))
@@ -86,13 +61,13 @@ test('all readers of a channel are one subscriber, which goes with the last of t
 })
 
 test('a sign of life comes while nothing happens', async () => {
-  const { url } = await start({ heartbeatMs: 50 })
+  const { url } = await startEventFeeds({ heartbeatMs: 50 })
   const reader = await read(`${url}/_events/a`)
   await eventually(() => expect(reader.text.match(/^:$/gm)?.length).toBeGreaterThan(2))
 })
 
 test('a reader that does not take what comes is told so and cut off; the others miss nothing', async () => {
-  const { events, counts, url, port } = await start({ limit: 512 * 1024 })
+  const { events, counts, url, port } = await startEventFeeds({ limit: 512 * 1024 })
   const slow = connect(port, '127.0.0.1')
   onTestFinished(() => void slow.destroy())
   await once(slow, 'connect')
@@ -119,7 +94,7 @@ test('a reader that does not take what comes is told so and cut off; the others 
 })
 
 test('the connection of a reader that takes nothing at all is cut', async () => {
-  const { events, url, port } = await start({ limit: 64 * 1024, patienceMs: 300 })
+  const { events, url, port } = await startEventFeeds({ limit: 64 * 1024, patienceMs: 300 })
   const stuck = connect(port, '127.0.0.1')
   onTestFinished(() => void stuck.destroy())
   await once(stuck, 'connect')
@@ -139,7 +114,7 @@ test('the connection of a reader that takes nothing at all is cut', async () => 
 })
 
 test('an event that is longer than what may wait is no sign of a slow reader', async () => {
-  const { events, url } = await start({ limit: 1000 })
+  const { events, url } = await startEventFeeds({ limit: 1000 })
   const reader = await read(`${url}/_events/a`)
   events.channel('a')?.publish('x'.repeat(5000))
   await eventually(() => expect(reader.text).toContain('xxx"\n\n'))
@@ -147,7 +122,7 @@ test('an event that is longer than what may wait is no sign of a slow reader', a
 })
 
 test('a reader that comes back is told what it has missed, where that is known', async () => {
-  const { events, url } = await start()
+  const { events, url } = await startEventFeeds()
   const stays = await read(`${url}/_events/a`)
   const leaves = await read(`${url}/_events/a`)
   events.channel('a')?.publish(1)
@@ -166,13 +141,13 @@ test('a reader that comes back is told what it has missed, where that is known',
 })
 
 test.each(['5f0c/7', 'nonsense', ''])('… and that it is not known after “%s”', async (id) => {
-  const { url } = await start()
+  const { url } = await startEventFeeds()
   const reader = await read(`${url}/_events/a`, { 'Last-Event-ID': id })
   await eventually(() => expect(reader.text).toContain('event: missed\ndata: {"missed":null}\n\n'))
 })
 
 test('the stop ends every reader', async () => {
-  const { events, url, stop } = await start()
+  const { events, url, stop } = await startEventFeeds()
   const readers = await Promise.all(['a', 'b'].map((channel) => read(`${url}/_events/${channel}`)))
   stop()
   for (const reader of readers) await eventually(() => expect(reader.ended).toBe(true))
@@ -180,41 +155,14 @@ test('the stop ends every reader', async () => {
 })
 
 test('HEAD subscribes nobody; nothing but GET is allowed; others than admins are refused', async () => {
-  const { events, url } = await start()
+  const { events, url } = await startEventFeeds()
   expect((await fetch(`${url}/_events/a`, { method: 'HEAD' })).headers.get('content-type')).toBe('text/event-stream')
   expect(events.channel('a')).toBeUndefined()
   expect((await fetch(`${url}/_events/a`, { method: 'POST' })).status).toBe(405)
   const adminOnly: MiddlewareHandler = () => {
     throw new HttpError(401, 'unauthorized', 'You are not a server admin.')
   }
-  const closed = await start({ adminOnly })
+  const closed = await startEventFeeds({ adminOnly })
   expect((await fetch(`${closed.url}/_events/a`)).status).toBe(401)
   expect(closed.events.channel('a')).toBeUndefined()
-})
-
-test('a browser’s EventSource reads it, and comes back by itself after a cut', async () => {
-  needs('browser')
-  const page = new Hono()
-  page.get('/page', (c) => {
-    c.header('Content-Security-Policy', "default-src 'self' 'unsafe-inline'")
-    return c.html(`<script>
-      seen = []
-      source = new EventSource('/_events/a')
-      source.onopen = () => seen.push('open')
-      source.onmessage = ({ data }) => data === '""' || seen.push(data)
-      source.addEventListener('missed', ({ data }) => seen.push(data))
-    </script>`)
-  })
-  const { events, url } = await start({ limit: 1000 }, page)
-  const tab = await (await openBrowser()).newPage()
-  await tab.goto(`${url}/page`)
-  const seen = () => tab.evaluate('seen')
-  await eventually(() => expect(events.channel('a')).toBeDefined())
-  events.channel('a')?.publish({ n: 1 })
-  await eventually(async () => expect(await seen()).toEqual(['open', '{"n":1}']))
-  while (events.channel('a')) events.channel('a')?.publish('') // too much at once: it is cut off
-  await eventually(() => expect(events.channel('a')).toBeDefined(), { within: 20_000 })
-  await eventually(async () => expect(await seen()).toEqual(['open', '{"n":1}', 'open', '{"missed":null}']))
-  events.channel('a')?.publish({ n: 2 })
-  await eventually(async () => expect(((await seen()) as string[]).at(-1)).toBe('{"n":2}'))
 })

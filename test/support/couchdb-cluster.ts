@@ -20,7 +20,7 @@ import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
 export interface CouchCluster {
   readonly nodes: readonly PrivateCouch[]
   /** Resolves when every node sees all of them. */
-  whole(): Promise<void>
+  whole(this: void): Promise<void>
   /** Ends all of it and removes the data. */
   stop(): Promise<void>
 }
@@ -39,8 +39,34 @@ export function findPortMapper(): string | undefined {
   return erlang !== undefined && existsSync(mapper) ? mapper : undefined
 }
 
-/** Ask `needs('cluster')` first. Takes seconds to start, so it may be shared: whoever starts it, stops it. */
-export async function startCluster(): Promise<CouchCluster> {
+let shared: Promise<CouchCluster> | undefined
+
+/** The one that all tests have in turn; ask `needs('cluster')` first. Whole and without databases when a test begins. */
+export const sharedCluster = (): Promise<CouchCluster> => (shared ??= startCluster())
+
+export const stopSharedCluster = async (): Promise<void> => (await sharedCluster()).stop()
+
+/** Brings back the nodes that a test has killed, and removes the databases that it has made. */
+export async function renewCluster(): Promise<void> {
+  const { nodes, whole } = await sharedCluster()
+  for (const node of nodes) if (!(await isUp(node))) await node.restart()
+  await whole()
+  const couch = createCouch({ url: nodes[0]!.url })
+  try {
+    const names = await couch.request<string[]>({ path: '_all_dbs' })
+    for (const db of names.filter((name) => !name.startsWith('_'))) await couch.request({ method: 'DELETE', db })
+  } finally {
+    await couch.close()
+  }
+}
+
+const isUp = ({ url }: PrivateCouch): Promise<boolean> =>
+  fetch(`${new URL(url).origin}/_up`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+async function startCluster(): Promise<CouchCluster> {
   const stops: (() => Promise<void>)[] = []
   const stop = async () => {
     for (const stop of stops.splice(0).reverse()) await stop()

@@ -26,7 +26,11 @@ const sources: Readonly<Record<ServerKind, () => Promise<Started | undefined>>> 
   },
   binary: async () => {
     const binary = findCouchBinary()
-    return binary === undefined ? undefined : startCouchBinary(binary)
+    if (binary === undefined) return undefined
+    const couch = await startCouchBinary(binary)
+    // Without it every sidecar follows every database of all tests.
+    await fetch(`${new URL(couch.url).origin}/_global_changes`, { method: 'PUT', headers: asAdmin(couch.url) })
+    return couch
   },
   container: startCouchContainer,
   embedded: async () => {
@@ -59,4 +63,9 @@ async function versionOf(url: string): Promise<string> {
   const { origin } = new URL(url)
   const welcome = (await (await fetch(origin)).json()) as { couchdb?: string; version: string }
   return `${welcome.couchdb ? 'CouchDB' : 'pouchdb-server'} ${welcome.version}`
+}
+
+function asAdmin(url: string): { authorization: string } {
+  const { username, password } = new URL(url)
+  return { authorization: `Basic ${btoa(`${username}:${password}`)}` }
 }

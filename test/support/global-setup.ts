@@ -10,8 +10,9 @@ declare module 'vitest' {
   }
 }
 
-/** One server for all test files; every test makes its own databases in it. */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+/** One server for all test files; every test makes its own databases in it. Unit tests alone need none. */
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  if (project.vitest.projects.every(({ name }) => name === 'unit')) return undefined
   const server = await findServer()
   console.log(`Tests run against ${server.version} (${server.kind})`)
   project.provide('couchdb', { kind: server.kind, url: server.url, version: server.version })

@@ -40,10 +40,20 @@ export interface TestSmtp {
   down(): Promise<void>
   /** Comes back after `down`, on the same port. */
   up(): Promise<void>
+  /** Accepts everything again, from now on, and has accepted nothing yet. */
+  renew(): Promise<void>
+  close(): Promise<void>
 }
 
 /** A real SMTP server, which accepts everything until told otherwise. It belongs to the running test. */
 export async function startTestSmtp(): Promise<TestSmtp> {
+  const smtp = await openTestSmtp()
+  onTestFinished(() => smtp.close())
+  return smtp
+}
+
+/** As `startTestSmtp`, for all tests of a file: whoever opens it, closes it. */
+export async function openTestSmtp(): Promise<TestSmtp> {
   const accepted: AcceptedMail[] = []
   const commands: string[] = []
   const sockets = new Map<number | undefined, Socket>()
@@ -91,7 +101,15 @@ export async function startTestSmtp(): Promise<TestSmtp> {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.server.address() as AddressInfo
 
-  const smtp: TestSmtp = {
+  const down = async () => {
+    if (!server.server.listening) return
+    const closed = once(server.server, 'close')
+    server.server.close()
+    for (const socket of sockets.values()) socket.destroy()
+    await closed
+  }
+  const up = async () => void (await once(server.listen(port, '127.0.0.1'), 'listening'))
+  return {
     url: `smtp://127.0.0.1:${port}`,
     accepted,
     commands,
@@ -104,22 +122,18 @@ export async function startTestSmtp(): Promise<TestSmtp> {
     behave(next) {
       mode = next
     },
-    async down() {
-      if (!server.server.listening) return
-      const closed = once(server.server, 'close')
-      server.server.close()
-      for (const socket of sockets.values()) socket.destroy()
-      await closed
+    down,
+    up,
+    async renew() {
+      mode = { kind: 'accept' }
+      tries = accepted.length = commands.length = 0
+      if (!server.server.listening) await up()
     },
-    async up() {
-      await once(server.listen(port, '127.0.0.1'), 'listening')
+    close() {
+      stopped.abort()
+      return down()
     },
   }
-  onTestFinished(() => {
-    stopped.abort()
-    return smtp.down()
-  })
-  return smtp
 }
 
 const refusal = (code: number) => Object.assign(new Error(`refused with ${code}`), { responseCode: code })

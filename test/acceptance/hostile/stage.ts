@@ -4,7 +4,7 @@ import type { Doc } from '../../../sidecar/couch/documents.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openControl, type Control } from '../control.ts'
 import { launchSidecar, type SidecarProcess } from '../process.ts'
-import { linkIn, newDevice, settingsOf, typeCode, untilState } from '../registration.ts'
+import { deployControl, linkIn, newDevice, settingsOf, typeCode, untilState } from '../registration.ts'
 
 export interface CaughtMail {
   readonly to: readonly string[]
@@ -25,6 +25,7 @@ export interface Stage {
 export async function openStage(): Promise<Stage> {
   const control = await openControl()
   const settings = settingsOf(control)
+  await deployControl(control, settings)
   const sidecar = await launchSidecar(settings).catch(async (thrown: unknown) => {
     await control.close()
     throw thrown

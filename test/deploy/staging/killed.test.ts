@@ -1,16 +1,13 @@
-/** The program, killed at each of its steps while the view is asked. What was done by then is seen in the database. */
-import { once } from 'node:events'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+/**
+ * A deploy that dies at each of its steps while the view is asked: from there on it reaches CouchDB no more. What was done
+ * by then is seen in the database.
+ */
+import { expect, test } from 'vitest'
 import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
-import { build } from '../../acceptance/build.ts'
-import { launch } from '../../acceptance/launch.ts'
-import { needs } from '../../support/couchdb.ts'
-import { silence, startFaultyProxy } from '../../support/faulty-proxy.ts'
-import { ddocFolder } from '../folder.ts'
+import { createTestCouch, needs } from '../../support/couchdb.ts'
+import { cut, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { askAllTheWhile, deployShop, openShop, shop, turns, type Shop } from './rig.ts'
 import { isDelete, isPut, notes, type Step } from './steps.ts'
-
-beforeAll(build, 120_000)
 
 const verifies: Step = ({ path }, before) =>
   path.endsWith('/_design/app/_info') && before.some((request) => isPut('app')(request, []))
@@ -33,22 +30,18 @@ const steps: readonly (readonly [name: string, step: Step])[] = [
   ['removes the record', isDelete('sidecar:deploy')],
 ]
 
-/** Resolves when the program is dead, killed when it came to this step: the server has done all before it, and not this. */
-async function killAt(step: Step, { db }: Shop): Promise<void> {
+/** Resolves when the deploy is dead, which it is when it comes to this step: the server has done all before it, and not this. */
+async function dieAt(step: Step, { db }: Shop): Promise<void> {
   const proxy = await startFaultyProxy()
-  const folder = ddocFolder(shop(2))
-  const settings = { COUCHDB_URL: proxy.url }
-  const { child, kill } = launch(['deploy', '--ddocs', folder, '--database', db.name], settings)
-  onTestFinished(kill)
-  const gone = once(child, 'exit')
+  const dying = new AbortController()
   let hit = false
   proxy.plan((request) => {
-    if (hit) return silence
-    if (!step(request, proxy.requests.slice(0, -1))) return undefined
-    hit = true
-    return kill
+    hit ||= step(request, proxy.requests.slice(0, -1))
+    if (hit) dying.abort(new Error('killed'))
+    return hit ? cut : undefined
   })
-  await gone
+  const deploying = deployShop(createTestCouch({ url: proxy.url }), db.name, shop(2), { signal: dying.signal })
+  await expect(deploying).rejects.toThrow()
   expect(hit, 'it came to this step').toBe(true)
 }
 
@@ -59,7 +52,7 @@ test.each(steps)(
     const opened = await openShop()
     const { couch, db } = opened
     const asking = askAllTheWhile(opened)
-    await killAt(step, opened)
+    await dieAt(step, opened)
     await deployShop(couch, db.name, shop(2))
     await asking.stop()
     expect(turns(asking.answers)).toEqual([1, 2])
@@ -74,7 +67,7 @@ test.each(steps)('killed when it %s: it can be taken back; no query waits or fai
   const { couch, db } = opened
   const { _rev, ...before } = await db.get('_design/app')
   const asking = askAllTheWhile(opened)
-  await killAt(step, opened)
+  await dieAt(step, opened)
   await rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
   await asking.stop()
   expect([[1], [1, 2, 1]]).toContainEqual(turns(asking.answers))
@@ -89,7 +82,7 @@ test('what is put back has its attachments, however large', async () => {
   const page = Buffer.alloc(7_000_000, 'large').toString('base64') // more than a document may have
   const _attachments = { 'page.html': { content_type: 'text/html', data: page } }
   await db.put({ ...(await db.get('_design/app')), _attachments })
-  await killAt(notes('cleaning'), opened)
+  await dieAt(notes('cleaning'), opened)
   expect(await db.get('_design/app')).not.toHaveProperty('_attachments')
   await rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
   const back = await db.get<{ _attachments: typeof _attachments }>('_design/app', { attachments: true })
@@ -100,7 +93,7 @@ test.each([1, 3])('killed, and the next wants something else (%d): what was stag
   needs('index lag')
   const opened = await openShop()
   const asking = askAllTheWhile(opened)
-  await killAt(notes('swapping'), opened)
+  await dieAt(notes('swapping'), opened)
   await deployShop(opened.couch, opened.db.name, shop(rows))
   await asking.stop()
   expect(turns(asking.answers)).toEqual([...new Set([1, rows])])

@@ -153,9 +153,9 @@ test('documents without a quorum hold up none that has one', async () => {
   await db.put({ _id: 'first', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced')) // claims run ahead now
   await db.bulk(Array.from({ length: 250 }, (_, i) => JSON.stringify({ _id: `bad${i}`, type: 'order', state: 'paid' })))
-  await eventually(async () => expect(docstateIn(await db.get('bad99'))?.claim).toBeDefined(), { within: 20_000 })
+  await eventually(async () => expect(docstateIn(await db.get('bad99'))?.claim).toBeDefined())
   await db.put({ _id: 'good', type: 'order', state: 'paid' })
-  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'), { within: 20_000 }) // not ever, if it had to wait for them
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced')) // not ever, if it had to wait for them
 })
 
 test('it has not won when a resolver took the other out: that one may have run', async () => {
@@ -201,7 +201,7 @@ test('a claim that won and died is not run by the worker that waits beside it', 
   await start('waits', through)
   await eventually(async () => expect(await db.leaves('o')).toHaveLength(2))
   await start('resolves', db)
-  await eventually(async () => expect(docstateIn(await db.get('o'))?.parked).toBeDefined(), { within: 20_000 })
+  await eventually(async () => expect(docstateIn(await db.get('o'))?.parked).toBeDefined())
   expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts')
   expect(ran).toEqual([])
 })

@@ -34,9 +34,9 @@ test('a write that fails is a lag from its first try on', async () => {
   await db.put({ _id: 'a' })
   const tries = () => proxy.requests.filter(isWrite).length
   const before = tries()
-  await eventually(() => expect(tries()).toBeGreaterThan(before + 1), { within: 20_000 })
+  await eventually(() => expect(tries()).toBeGreaterThan(before + 1))
   const { lagMs } = changes.counts()
-  await eventually(() => expect(tries()).toBeGreaterThan(before + 3), { within: 20_000 })
+  await eventually(() => expect(tries()).toBeGreaterThan(before + 3))
   expect(changes.counts().lagMs).toBeGreaterThan(lagMs)
   proxy.plan(() => undefined)
   await seen(db.name, ['created', 'updated'])
@@ -54,13 +54,13 @@ test('the age of a sweep is that of the last one that came to its end; switched 
   proxy.plan((request) => (isList(request) ? refuse(500) : undefined))
   const asked = proxy.requests.filter(isList).length
   const failed = () => proxy.requests.filter(isList).length - asked
-  await eventually(() => expect(failed()).toBeGreaterThan(2), { within: 20_000 })
+  await eventually(() => expect(failed()).toBeGreaterThan(2))
   const [before, young] = [failed(), age()]
-  await eventually(() => expect(failed()).toBeGreaterThan(before + 2), { within: 20_000 })
+  await eventually(() => expect(failed()).toBeGreaterThan(before + 2))
   const old = age()
   expect(old).toBeGreaterThan(young)
   proxy.plan(() => undefined)
-  await eventually(() => expect(age()).toBeLessThan(old), { within: 20_000 })
+  await eventually(() => expect(age()).toBeLessThan(old))
   changes.change({ ...settings, update_db: false })
   expect(changes.counts()).toMatchObject({ on: false, sweptMsAgo: 0 })
 })

@@ -55,11 +55,11 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
   /** The same without how often, which is once or more. */
   const kinds = async (database: string) => (await written(database)).map((event) => event.split(' ')[0]!)
   const seen = (database: string, wanted: DatabaseEvent[]) =>
-    eventually(async () => expect(await kinds(database)).toEqual(wanted), { within: 20_000 })
+    eventually(async () => expect(await kinds(database)).toEqual(wanted))
   return {
     ...{ couch, name, events, changes, stop, written, kinds, seen },
     /** The first look at all databases is over. */
-    swept: () => eventually(async () => expect(await kinds('_users')).toContain('created'), { within: 20_000 }),
+    swept: () => eventually(async () => expect(await kinds('_users')).toContain('created')),
   }
 }
 

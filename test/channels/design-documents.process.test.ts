@@ -36,7 +36,7 @@ test('deploy makes no database for a channel that has lost its own', async () =>
   const name = String((await inState(couch, database, 'photos', 'ready')).database)
   await deleteDb(name)
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb }
-  expect(await runCommand(['deploy'], settings)).toMatchObject({ code: 0, stderr: '' })
+  expect(await runCommand(['deploy'], settings)).toMatchObject({ code: 0 })
   await expect(couch.db(name).info()).rejects.toMatchObject({ code: 'not_found' })
 })
 
@@ -59,8 +59,8 @@ test('deploy brings what has changed into the channels that are there, and into 
     writeFileSync(join(folder, path), text)
   }
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb, SIDECAR_CHANNEL_DDOCS: folder }
-  const { code, stdout, stderr } = await runCommand(['deploy'], settings)
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const { code, stdout } = await runCommand(['deploy'], settings) // it says on stderr how far it is, where it takes its time
+  expect(code).toBe(0)
   expect(stdout.match(new RegExp(`^${photos}$`, 'gm')), 'told of once').toHaveLength(1)
   for (const db of [photos!, diary!]) {
     expect(await notes(phone.couch, db, 'by')).toEqual(['red'])

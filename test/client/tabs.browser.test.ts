@@ -10,13 +10,15 @@ import {
   notesOn,
   openApp,
   registerApp,
-  startBrowserStage,
+  shareBrowserStage,
   statusOf,
   untilStatus,
   write,
   type BrowserDevice,
   type BrowserStage,
 } from './browser-stage.ts'
+
+const openStage = shareBrowserStage()
 
 const addressOf = (name: string) => `${uniqueName(name)}@example.com`
 
@@ -36,7 +38,7 @@ const channelIn = async (device: BrowserDevice, name: string) => {
 
 test('two browsers are two devices: each has what was written on the other, also after both were offline', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const ann = addressOf('ann')
   const phone = await startDevice(stage, ann, 'phone')
   const tablet = await startDevice(stage, ann, 'tablet')
@@ -58,7 +60,7 @@ test('two browsers are two devices: each has what was written on the other, also
 
 test('a member is asked, reads and writes, and is removed: from then on he gets nothing', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const [ann, bob] = [addressOf('ann'), addressOf('bob')]
   const [phone, his] = [await startDevice(stage, ann, 'phone'), await startDevice(stage, bob, 'his')]
   const id = await phone.page.evaluate((bob) => client.createChannel({ name: 'photos', members: [bob] }), bob)
@@ -70,7 +72,8 @@ test('a member is asked, reads and writes, and is removed: from then on he gets 
   await write(his, theirs, 'his')
   await untilNotes(phone, id, ['first', 'his'])
 
-  const [record] = await stage.registration.control.admin.withPrefix('channel:')
+  const records = await stage.registration.control.admin.withPrefix('channel:')
+  const record = records.find(({ owner }) => owner === ann)
   const database = String(record!.database)
   const kept = await keptBy(his)
   const answerTo = (path: string) => ask(his, { method: 'GET', path: `/couchdb/${path}` }, asBasic(kept))
@@ -103,7 +106,7 @@ test('a member is asked, reads and writes, and is removed: from then on he gets 
 
 test('a page that is reloaded at any moment goes on where it was', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const ann = addressOf('ann')
   const phone = await openApp(stage)
   const { page, context } = phone
@@ -134,7 +137,7 @@ test('a page that is reloaded at any moment goes on where it was', async () => {
 
 test('two tabs are one device, of which one tab syncs; when that is closed, the other does', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const ann = addressOf('ann')
   const first = await startDevice(stage, ann, 'phone')
   const second = await openApp(stage, { context: first.context })
@@ -153,7 +156,7 @@ test('two tabs are one device, of which one tab syncs; when that is closed, the 
 
 test('a feed that died in a sleep is begun anew when somebody looks at another tab than that which syncs', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const ann = addressOf('ann')
   const first = await startDevice(stage, ann, 'phone')
   const second = await openApp(stage, { context: first.context })
@@ -183,7 +186,7 @@ test('a feed that died in a sleep is begun anew when somebody looks at another t
 
 test('what one tab destroys is destroyed for all: the others show nothing, ask nothing, and begin anew', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const ann = addressOf('ann')
   const first = await startDevice(stage, ann, 'phone')
   const [second, third] = [
@@ -216,7 +219,7 @@ test('what one tab destroys is destroyed for all: the others show nothing, ask n
 test('every tab is told of a document that the server does not take', async () => {
   needs('browser')
   needs('refusals by status')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const first = await startDevice(stage, addressOf('ann'), 'phone')
   const second = await openApp(stage, { context: first.context })
   for (const { page } of [first, second]) {
@@ -235,7 +238,7 @@ test('every tab is told of a document that the server does not take', async () =
 
 test('attachments are copied by browsers as they are, whatever they say of themselves', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const ann = addressOf('ann')
   const phone = await startDevice(stage, ann, 'phone')
   const tablet = await startDevice(stage, ann, 'tablet')
@@ -265,7 +268,7 @@ test('attachments are copied by browsers as they are, whatever they say of thems
 
 test('twelve channels are in sync over the six connections of a browser', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const ann = addressOf('ann')
   const phone = await startDevice(stage, ann, 'phone')
   const ids = await phone.page.evaluate(async () => {

@@ -11,12 +11,14 @@ import {
   keptBy,
   openApp,
   registerApp,
-  startBrowserStage,
+  shareBrowserStage,
   statusOf,
   untilStatus,
   write,
   type Asked,
 } from './browser-stage.ts'
+
+const openStage = shareBrowserStage()
 
 const readings = (db: string): Asked[] => [
   ...['', '/_all_docs', '/_changes', '/_security', '/_design_docs', '/_local_docs', '/description', '/note'].map(
@@ -53,7 +55,7 @@ test('a stranger reads nothing: no document, no name, and not whether there is o
   needs('browser')
   needs('guarded find')
   needs('refusals by status')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const { control } = stage.registration
   const [ann, eve] = [`${uniqueName('ann')}@example.com`, `${uniqueName('eve')}@example.com`]
   const phone = await openApp(stage)
@@ -69,7 +71,7 @@ test('a stranger reads nothing: no document, no name, and not whether there is o
   const [own, others] = [await keptBy(stranger), await keptBy(phone)]
   const evesOwn = asBasic(own)
   expect((await ask(stranger, { method: 'GET', path: `/couchdb/${own.database}` }, evesOwn)).status).toBe(200)
-  const [record] = await control.admin.withPrefix('channel:')
+  const record = (await control.admin.withPrefix('channel:')).find(({ owner }) => owner === ann)
   const channel = String(record!.database)
   const databases = [channel, control.name, others.database]
   const guesses = guessesOf(ann, 'secret plans', control.name)
@@ -107,13 +109,14 @@ test('a stranger reads nothing: no document, no name, and not whether there is o
 
 test('the inbox tells a stranger the same of what is there and of what is not', async () => {
   needs('browser')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const { control } = stage.registration
   const phone = await openApp(stage)
-  await registerApp(stage, phone, `${uniqueName('ann')}@example.com`, 'phone')
+  const ann = `${uniqueName('ann')}@example.com`
+  await registerApp(stage, phone, ann, 'phone')
   const { id } = await keptBy(phone)
   const stranger = await openApp(stage)
-  const [device] = (await control.admin.withPrefix('inbox-')).filter(({ type }) => type === 'device')
+  const device = (await control.admin.withPrefix('inbox-')).find((doc) => doc.type === 'device' && doc.owner === ann)
   const answers = []
   for (const path of [id, device!._id, 'nobody', `device-${'0'.repeat(32)}`]) {
     for (const authorization of [undefined, 'Bearer wrong', 'Basic YTpi']) {

@@ -3,11 +3,9 @@ import { execFile } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { build, root } from '../acceptance/build.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { root } from '../acceptance/build.ts'
 import { notInProduction, production } from './packages.ts'
-
-beforeAll(build, 120_000)
 
 test('what runs needs nothing of what is embedded or for development', () => {
   expect(notInProduction.filter((name) => production.has(name))).toEqual([])

@@ -2,7 +2,9 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { followMail, startBrowserStage, type BrowserStage } from './browser-stage.ts'
+import { followMail, shareBrowserStage, type BrowserStage } from './browser-stage.ts'
+
+const openStage = shareBrowserStage()
 
 async function openExample({ browser, site }: BrowserStage, viewport: { width: number; height: number }) {
   const page = await (await browser.newContext({ viewport })).newPage()
@@ -32,7 +34,7 @@ const seeState = (page: Page, text: string) =>
 test('people register, share a notebook, write, pause, and lock a device out, in the example', async () => {
   needs('browser')
   needs('pbkdf2 other than sha1')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   const [ann, bob] = [`${uniqueName('ann')}@example.com`, `${uniqueName('bob')}@example.com`]
   const phone = await openExample(stage, { width: 360, height: 740 })
   await register(stage, phone.page, ann, 'phone')

@@ -5,7 +5,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { root } from '../acceptance/build.ts'
 import { couchUrl, createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { notesOn, openApp, registerApp, startBrowserStage, untilStatus, write } from './browser-stage.ts'
+import { notesOn, openApp, registerApp, shareBrowserStage, untilStatus, write } from './browser-stage.ts'
+
+const openStage = shareBrowserStage()
 
 type Setting = readonly [path: string, value: string]
 
@@ -52,7 +54,7 @@ async function configure(settings: readonly Setting[]): Promise<void> {
 test('an app at another origin than the sidecar and CouchDB registers and syncs', async () => {
   needs('browser')
   needs('node endpoints')
-  const stage = await startBrowserStage()
+  const stage = await openStage()
   await configure(await settingsFor(new URL(stage.site.url).origin))
   const places = { inbox: `${stage.registration.sidecar.url}/inbox`, couchdb: new URL(couchUrl()).origin }
   const open = async () => openApp(stage, { ...places, context: await stage.browser.newContext({ bypassCSP: true }) })

@@ -1,18 +1,9 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Control } from '../../../sidecar/docstate/control.ts'
 import { needs } from '../../support/couchdb.ts'
-import { findPortMapper, startCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
+import { sharedCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
-import { oneAtATime } from '../../support/one-at-a-time.ts'
 import { startRace, type Race } from './cluster-race.ts'
-
-oneAtATime()
-
-let cluster: CouchCluster
-beforeAll(async () => {
-  if (findPortMapper()) cluster = await startCluster()
-})
-afterAll(() => cluster?.stop())
 
 /** Counts what each document's handler has done. */
 function countEffects() {
@@ -26,7 +17,7 @@ function countEffects() {
 }
 
 /** Kills one node; it comes back when told, and at the end of the test anyway. */
-async function killNode(): Promise<() => Promise<void>> {
+async function killNode(cluster: CouchCluster): Promise<() => Promise<void>> {
   const node = cluster.nodes[2]!
   let back: Promise<void> | undefined
   const bringBack = () => (back ??= node.restart().then(() => cluster.whole()))
@@ -45,13 +36,14 @@ async function putUntilContested(race: Race, effects: Map<string, number>): Prom
   await eventually(() => expect(effects.size).toBe(race.count()), { within: 60_000 })
 }
 
-const CONTESTED = 300
+const CONTESTED = process.env.CHAOS === 'long' ? 300 : 100
 /** Of so many claims at least nobody knew at once whose the document was. */
-const BELOW_QUORUM = 30
+const BELOW_QUORUM = process.env.CHAOS === 'long' ? 30 : 10
 const timeout = 240_000
 
 test('workers at three nodes that race for every document run each handler once', { timeout }, async () => {
   needs('cluster')
+  const cluster = await sharedCluster()
   const { effects, register } = countEffects()
   const race = await startRace({ cluster, nodes: [0, 1, 2], register })
   await putUntilContested(race, effects)
@@ -61,8 +53,9 @@ test('workers at three nodes that race for every document run each handler once'
 
 test('… with one of three nodes down, and when it is back', { timeout }, async () => {
   needs('cluster')
+  const cluster = await sharedCluster()
   const { effects, register } = countEffects()
-  const bringBack = await killNode()
+  const bringBack = await killNode(cluster)
   const race = await startRace({ cluster, nodes: [0, 1, 0], register })
   await putUntilContested(race, effects)
   await bringBack()
@@ -72,11 +65,12 @@ test('… with one of three nodes down, and when it is back', { timeout }, async
 
 test('… with a node that is killed in the middle and brought back', { timeout }, async () => {
   needs('cluster')
+  const cluster = await sharedCluster()
   const { effects, register } = countEffects()
   const race = await startRace({ cluster, nodes: [0, 1, 2], register })
   await race.put(200)
   await eventually(() => expect(effects.size).toBeGreaterThan(50), { within: 30_000 })
-  const bringBack = await killNode()
+  const bringBack = await killNode(cluster)
   await race.put(100)
   const last = () => [...effects.keys()].filter((id) => /^o2\d\d$/.test(id))
   await eventually(() => expect(last().length).toBeGreaterThan(10), { within: 30_000 }) // the others go on
@@ -88,6 +82,7 @@ test('… with a node that is killed in the middle and brought back', { timeout 
 
 test('what safe handlers of several workers made of a document leaves no conflict', { timeout }, async () => {
   needs('cluster')
+  const cluster = await sharedCluster()
   const register = (control: Control, by: string) =>
     control.safe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced', by }))
   const race = await startRace({ cluster, nodes: [0, 1, 2], register })
@@ -97,6 +92,7 @@ test('what safe handlers of several workers made of a document leaves no conflic
 
 test('workers that all find the same worker dead leave no conflict', { timeout }, async () => {
   needs('cluster')
+  const cluster = await sharedCluster()
   const { effects, register } = countEffects()
   const race = await startRace({ cluster, nodes: [0, 1, 2], register })
   const claim = { worker: 'dead', token: 'dead', at: new Date(0).toISOString(), lease_ms: 1000 }

@@ -1,21 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { readIndexCopies } from '../../sidecar/couch/index-copies.ts'
 import { needs } from '../support/couchdb.ts'
-import { findPortMapper, startCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
+import { sharedCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { configureAll, fill, map, onlyBeginningWith, slowMap, startIndexes, write } from './rig.ts'
-import { oneAtATime } from '../support/one-at-a-time.ts'
-
-oneAtATime()
-
-let cluster: CouchCluster
-beforeAll(async () => {
-  if (findPortMapper()) cluster = await startCluster()
-})
-afterAll(() => cluster?.stop())
 
 test('with writes going on, copies that always lack the newest are fresh again and again, and no failure', async () => {
   needs('cluster')
+  const cluster = await sharedCluster()
   const { couch, tell, fresh, indexes } = startIndexes({
     ...{ url: cluster.nodes[0]!.url, share: onlyBeginningWith('busy') },
   })
@@ -29,22 +21,23 @@ test('with writes going on, copies that always lack the newest are fresh again a
   }
   expect(indexes.counts().built).toBeGreaterThan(3)
   expect(indexes.counts().failures).toBe(0)
-  await eventually(() => expect(fresh(db.name)).toEqual([true]), { within: 20_000 })
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
 }, 60_000)
 
 test('on three nodes every copy of an index is built before it is called fresh', async () => {
   needs('cluster')
+  const cluster = await sharedCluster()
   const { couch, tell, fresh, indexes } = startIndexes({
     ...{ url: cluster.nodes[0]!.url, share: onlyBeginningWith('copied'), areTold: () => false },
   })
   await configureAll(couch, 'ken', 'batch_channels', '0')
   await configureAll(couch, 'ken', 'incremental_channels', '0')
-  await eventually(() => expect(indexes.counts().serversKen).toBe('off'), { within: 20_000 })
+  await eventually(() => expect(indexes.counts().serversKen).toBe('off'))
   const db = await fill(couch, 50, { slow: slowMap(3), fast: map }, 'copied')
   for (let round = 0; round < 3; round++) {
     await write(couch, db.name, 20)
     tell(db.name)
-    await eventually(() => expect(fresh(db.name)).toEqual([true, true]), { within: 20_000 })
+    await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
     for (const name of ['slow', 'fast']) {
       const copies = await readIndexCopies(couch, db.name, `_design/${name}`)
       expect(copies.map(({ node, pending }) => `${node.split('@')[0]} ${pending}`).sort()).toEqual([

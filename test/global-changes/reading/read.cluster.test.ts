@@ -1,21 +1,17 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Couch } from '../../../sidecar/couch/client.ts'
 import { createTestCouch, needs } from '../../support/couchdb.ts'
-import { startCluster } from '../../support/couchdb-cluster.ts'
+import { sharedCluster } from '../../support/couchdb-cluster.ts'
 import { readWhileWriting } from './crowd.ts'
 import { eventDatabase } from './event-database.ts'
 import { createFeed } from './rig.ts'
-import { oneAtATime } from '../../support/one-at-a-time.ts'
-
-oneAtATime()
 
 test(
   'nothing is lost on a cluster whose nodes answer in turn, each as far as its copies are',
   { timeout: 240_000 },
   async () => {
     needs('cluster')
-    const cluster = await startCluster()
-    onTestFinished(() => cluster.stop())
+    const cluster = await sharedCluster()
     const [forPages, forTheFeed, forWriting] = cluster.nodes.map(({ url }) => createTestCouch({ url })) as [
       Couch,
       Couch,

@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createTestCouch, needs, uniqueName } from '../../support/couchdb.ts'
-import { findPortMapper, startCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
+import { sharedCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startGlobalChanges } from './rig.ts'
-import { oneAtATime } from '../../support/one-at-a-time.ts'
-
-oneAtATime()
-
-let cluster: CouchCluster
-beforeAll(async () => {
-  if (findPortMapper()) cluster = await startCluster()
-})
-afterAll(() => cluster?.stop())
 
 test(
   'three sidecars at three nodes that all write the same events make no conflict, and none is missing',
   { timeout: 120_000 },
   async () => {
     needs('cluster')
+    const cluster = await sharedCluster()
     const urls = cluster.nodes.map(({ url }) => url)
     const couch = createTestCouch({ url: urls[0]! })
     await couch.db('_global_changes').create()

@@ -1,31 +1,22 @@
 /** Workers at different nodes of a cluster that all visit the same databases: nobody has told them whose these are. */
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { watchClaims, untilSettled } from '../docstate/claims/watched-claims.ts'
 import { installDocstate } from '../docstate/install.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
-import { findPortMapper, startCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
+import { sharedCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
-import { oneAtATime } from '../support/one-at-a-time.ts'
 import { make, order, startFleet, type RigOptions } from './rig.ts'
-
-oneAtATime()
-
-let cluster: CouchCluster
-beforeAll(async () => {
-  if (findPortMapper()) cluster = await startCluster()
-})
-afterAll(() => cluster?.stop())
 
 const SOON = [300, 300] as const
 /** Few at a time are claimed by all workers at the same time. */
 const TOGETHER = 10
-const CONTESTED = 150
+const CONTESTED = process.env.CHAOS === 'long' ? 150 : 60
 /** Of so many claims at least nobody knew at once whose the document was. */
-const BELOW_QUORUM = 10
+const BELOW_QUORUM = process.env.CHAOS === 'long' ? 10 : 4
 const timeout = 240_000
 
 /** A worker at each node, for two databases of one glob. */
-async function startRace() {
+async function startRace(cluster: CouchCluster) {
   const prefix = uniqueName('fleet')
   const admins = cluster.nodes.map(({ url }) => createTestCouch({ url }))
   const databases = await make({ couch: admins[0]! }, `${prefix}-db-a`, `${prefix}-db-b`)
@@ -84,14 +75,16 @@ async function startRace() {
 
 test('workers at three nodes that all visit the same databases run each handler once', { timeout }, async () => {
   needs('cluster')
-  const race = await startRace()
+  const cluster = await sharedCluster()
+  const race = await startRace(cluster)
   await race.putUntilContested()
   await race.settled()
 })
 
 test('… with a node that is killed in the middle and brought back', { timeout }, async () => {
   needs('cluster')
-  const race = await startRace()
+  const cluster = await sharedCluster()
+  const race = await startRace(cluster)
   await race.put(100)
   await eventually(() => expect(race.effects.size).toBeGreaterThan(20), { within: 30_000 })
   const node = cluster.nodes[2]!

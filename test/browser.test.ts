@@ -1,0 +1,12 @@
+/// <reference types="vite/types/importMeta.d.ts" />
+/** Runs every `*.browser.test.ts`: as one file they have one worker process, and so one browser, one after the other. */
+import { afterAll, beforeAll, describe } from 'vitest'
+import { findChromium, sharedBrowser, stopSharedBrowser } from './support/browser.ts'
+
+if (findChromium() !== undefined) {
+  beforeAll(sharedBrowser)
+  afterAll(stopSharedBrowser)
+}
+
+for (const [file, load] of Object.entries(import.meta.glob('./**/*.browser.test.ts')))
+  describe(file, load as () => Promise<void>)

@@ -1,0 +1,129 @@
+/** What each command prints, and its exit code; that a process does the same is for test/acceptance/command-line.test.ts. */
+import { expect, onTestFinished, test } from 'vitest'
+import { createControl, urlOf } from '../acceptance/control.ts'
+import { newDevice, settingsOf } from '../acceptance/registration.ts'
+import { ddocFolder } from '../deploy/folder.ts'
+import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { runInProcess } from './run-in-process.ts'
+
+const commands = ['start', 'deploy', 'status', 'explain', 'retry', 'version']
+
+test('--help lists the commands, and each tells about itself', async () => {
+  const { code, stdout } = await runInProcess(['--help'])
+  expect(code).toBe(0)
+  for (const command of commands) {
+    expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'))
+    const help = await runInProcess([command, '--help'])
+    expect(help).toMatchObject({ code: 0, stderr: '' })
+    expect(help.stdout).toMatch(new RegExp(`^Usage: couchdb-sidecar ${command} `))
+  }
+})
+
+test('deploy shows, does, and finds nothing more to do; status counts', async () => {
+  const name = uniqueName('control')
+  onTestFinished(() => deleteDb(name))
+  const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: name }
+  const said = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runInProcess(args, settings)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return stdout
+  }
+  expect(await said('deploy', '--dry-run')).toContain('_design/docstate would be created')
+  expect(await said('status')).toContain('not deployed yet')
+  expect(await said('deploy')).toContain('_design/docstate created')
+  expect(await said('deploy')).toContain('_design/docstate unchanged')
+  expect(await said('status')).toContain('no documents')
+})
+
+test('a server that nobody can reach is named', async () => {
+  const proxy = await startFaultyProxy()
+  await proxy.down()
+  const url = Object.assign(new URL(proxy.url), { password: 's3cret' }).href
+  for (const command of [['deploy'], ['status'], ['explain', 'control', 'x'], ['retry', 'control', 'x']]) {
+    const { code, stderr } = await runInProcess(command, { COUCHDB_URL: url })
+    expect({ command, code }).toEqual({ command, code: 1 })
+    expect(stderr).toContain('ECONNREFUSED')
+    expect(stderr).not.toContain('s3cret')
+  }
+})
+
+test('a server that refuses the password, or that has not the right to deploy, says so', async () => {
+  const control = await createControl()
+  // Not the admin's password: CouchDB locks out a user after five wrong ones.
+  for (const url of [urlOf('nobody', 'wr0ng'), urlOf()]) {
+    const { code, stderr } = await runInProcess(['deploy'], settingsOf(control, { COUCHDB_URL: url }))
+    expect({ url, code }).toEqual({ url, code: 1 })
+    expect(stderr).toContain('refuses')
+    expect(stderr).not.toContain('wr0ng')
+  }
+  const nobody = settingsOf(control, { COUCHDB_URL: urlOf(uniqueName('nobody'), 'wr0ng') })
+  const { code, stderr } = await runInProcess(['status'], nobody)
+  expect(code).toBe(1)
+  expect(stderr).toContain('COUCHDB_URL: expected the name and password of a server admin')
+  expect(stderr).not.toContain('wr0ng')
+})
+
+test('a document that is not there, or that nothing is wrong with', async () => {
+  const control = await createControl()
+  await control.admin.put({ _id: 'fine' })
+  for (const [command, id, said] of [
+    ['retry', 'nowhere', 'there is no document nowhere'],
+    ['retry', 'fine', 'it neither failed nor waits'],
+    ['explain', 'nowhere', `${control.name} has no document nowhere`],
+  ] as const) {
+    const { code, stderr } = await runInProcess([command, control.name, id], settingsOf(control))
+    expect({ command, id, code }).toEqual({ command, id, code: 1 })
+    expect(stderr).toContain(said)
+  }
+})
+
+test('retry of all that brings back one, and finds that the other changed meanwhile', async () => {
+  const [control, proxy] = [await createControl(), await startFaultyProxy()]
+  const settings = settingsOf(control, { COUCHDB_URL: proxy.url })
+  expect(await runInProcess(['deploy'], settings)).toMatchObject({ code: 0 })
+  const docstate = { state: 'new', parked: { at: '2026-01-01T00:00:00.000Z', reason: 'lost' } }
+  for (const _id of ['busy', 'calm']) await control.admin.put({ ...newDevice({ _id, docstate }), _id })
+  const conflict = refuse(409, { error: 'conflict', reason: 'Document update conflict.' })
+  proxy.plan(({ method, path }) => (method === 'PUT' && path.endsWith('/busy') ? conflict : undefined))
+  expect(await runInProcess(['retry', control.name, '--all'], settings)).toEqual({
+    code: 1,
+    stdout: 'calm is back in state new\nbusy changed meanwhile, and is left as it is now\n1 brought back\n',
+    stderr: 'couchdb-sidecar: 1 changed meanwhile: another run looks at what they are now\n',
+  })
+})
+
+test.each([
+  [['nonsense'], "unknown command 'nonsense'"],
+  [['start', '--nonsense'], "unknown option '--nonsense'"],
+  [['start', 'now'], 'too many arguments'],
+  [['explain', 'control'], "missing required argument 'docid'"],
+  [['retry', 'control'], 'either a document id or --all'],
+  [['deploy', '--ddocs', 'here'], '--ddocs and --database'],
+  [['deploy', '--prune'], '--prune: expected --ddocs'],
+  [['deploy', '--rollback', '--dry-run'], '--rollback: expected no other flag'],
+  [['deploy', '--rollback', '--remove-machines'], '--rollback: expected no other flag'],
+  [['deploy', '--rollback', '--target', 'es5'], '--rollback: expected no other flag'],
+  [['deploy', '--rollback', '--no-disk-check'], '--rollback: expected no other flag'],
+  [['deploy', '--rollback', '--database', ''], '--database: expected a name or a glob, got nothing'],
+  [['status'], 'COUCHDB_URL: expected'],
+])('wrong usage: %j', async (args, said) => {
+  const { code, stdout, stderr } = await runInProcess(args)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain(said)
+})
+
+test('a folder of design documents for channels that is not there', async () => {
+  const { code, stderr } = await runInProcess(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_CHANNEL_DDOCS: '/nowhere' })
+  expect(code).toBe(2)
+  expect(stderr).toContain('SIDECAR_CHANNEL_DDOCS: /nowhere: expected a folder')
+})
+
+test('two folders for channels with a design document of one name', async () => {
+  const view = { 'by/views/v/map.js': 'export default function (doc) { emit(doc._id) }' }
+  const folders = [ddocFolder(view), ddocFolder(view)]
+  const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CHANNEL_DDOCS: folders.join(',') }
+  const { code, stderr } = await runInProcess(['start'], settings)
+  expect(code).toBe(2)
+  expect(stderr).toContain(`SIDECAR_CHANNEL_DDOCS: ${folders[1]}: _design/by is in ${folders[0]} already`)
+})

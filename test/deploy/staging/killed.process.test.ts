@@ -1,0 +1,32 @@
+/** The program, killed while a deploy swaps, and gone on with by the next. Every step: see `killed.test.ts`. */
+import { once } from 'node:events'
+import { expect, onTestFinished, test } from 'vitest'
+import { launch } from '../../acceptance/launch.ts'
+import { needs } from '../../support/couchdb.ts'
+import { silence, startFaultyProxy } from '../../support/faulty-proxy.ts'
+import { ddocFolder } from '../folder.ts'
+import { askAllTheWhile, deployShop, openShop, shop, turns } from './rig.ts'
+import { notes } from './steps.ts'
+
+test('killed when it swaps: the next deploy brings it to its end; no query waits or fails', async () => {
+  needs('index lag')
+  const opened = await openShop()
+  const asking = askAllTheWhile(opened)
+  const proxy = await startFaultyProxy()
+  const args = ['deploy', '--ddocs', ddocFolder(shop(2)), '--database', opened.db.name]
+  const { child, kill } = launch(args, { COUCHDB_URL: proxy.url })
+  onTestFinished(kill)
+  const gone = once(child, 'exit')
+  let killed = false
+  proxy.plan((request) => {
+    if (killed) return silence
+    killed = notes('swapping')(request, proxy.requests.slice(0, -1))
+    return killed ? kill : undefined
+  })
+  await gone
+  await deployShop(opened.couch, opened.db.name, shop(2))
+  await asking.stop()
+  expect(turns(asking.answers)).toEqual([1, 2])
+  expect(await opened.left()).toEqual([])
+  expect(await opened.db.get('_design/app')).toMatchObject({ rows: 2 })
+})
