@@ -53,7 +53,7 @@ export default defineConfig({
       project('couch', { include: couch, exclude: [...Object.values(others).flat(), ...parts] }),
       project('unit', { include: needs.unit }),
       project('slow', {
-        include: [...needs.slow, 'test/chaos/*.test.ts', 'test/channels/killed.test.ts'],
+        include: [...needs.slow, ...needs.cluster, 'test/chaos/*.test.ts', 'test/channels/killed.test.ts'],
         env: { CHAOS: 'long' },
         globalSetup: BUILD,
         fileParallelism: false,
