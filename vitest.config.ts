@@ -8,7 +8,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const needs = {
   cluster: ['test/cluster.test.ts'],
   browser: ['test/browser.test.ts'],
-  process: ['test/**/*.process.test.ts', 'test/acceptance/**/*.test.ts', 'test/chaos/*.test.ts'],
+  process: ['test/**/*.process.test.ts', 'test/chaos/*.test.ts'],
   couch: ['test/**/*.test.ts'],
   unit: ['test/**/*.unit.test.ts'],
   slow: ['test/**/*.slow.test.ts'],
@@ -53,8 +53,15 @@ export default defineConfig({
       project('couch', { include: couch, exclude: [...Object.values(others).flat(), ...parts] }),
       project('unit', { include: needs.unit }),
       project('slow', {
-        include: [...needs.slow, ...needs.cluster, 'test/chaos/*.test.ts', 'test/channels/killed.test.ts'],
-        env: { CHAOS: 'long' },
+        include: [
+          ...needs.slow,
+          ...needs.cluster,
+          'test/chaos/*.test.ts',
+          'test/acceptance/**/*.test.ts',
+          'test/channels/killed.test.ts',
+        ],
+        exclude: parts,
+        env: { THOROUGH: '1', SIDECAR_AS: 'process' },
         globalSetup: BUILD,
         fileParallelism: false,
         sequence: { groupOrder: 1 },

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { uniqueName } from '../support/couchdb.ts'
-import { startSidecar } from './process.ts'
+import { startSidecar } from './start.ts'
 import { askAgain, askForMail, linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 
 test.each([0, 1])('a device that asks again gets a second mail, and link %i of the two works', async (which) => {

@@ -6,7 +6,7 @@ import { createLatch } from '../docstate/rig.ts'
 import { createTestCouch, deleteDb, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
-import { startSidecar } from './process.ts'
+import { startSidecar } from './start.ts'
 
 test('start waits for somebody who is deploying the design document that it needs', async () => {
   needs('index lag')

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestSmtp } from '../support/smtp.ts'
-import { startSidecar } from './process.ts'
+import { startSidecar } from './start.ts'
 import { linksTo, newDevice, typeCode } from './registration.ts'
 
 test('a server without _users gets it with the start, and a device registers there', async () => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { couchUrl, createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { map, pendingIn, putDdoc, write } from '../indexes/rig.ts'
-import { runCommand } from './process.ts'
+import { runCommand } from './start.ts'
 import { settingsOf, startRegistration } from './registration.ts'
 
 const within = 20_000

@@ -6,7 +6,9 @@ import { onTestFinished } from 'vitest'
 import { freshDb } from '../support/couchdb.ts'
 import { root } from './build.ts'
 import { createControl } from './control.ts'
-import { startSidecar, type Settings } from './process.ts'
+import { startProcess } from './process.ts'
+import type { Settings, Sidecar } from './sidecar.ts'
+import { startSidecar } from './start.ts'
 import { settingsOf } from './registration.ts'
 
 /** A project of somebody who has installed the sidecar. Resolves with the path of its module. */
@@ -20,8 +22,13 @@ export async function writeModule(source: string, file = 'handlers.ts'): Promise
 }
 
 /** A sidecar for a new database beside the control database. */
-export async function startWith(module: string, more: Settings = {}) {
+export const startWith = (module: string, more: Settings = {}) => openWith(startSidecar, module, more)
+
+/** As `startWith`, with a sidecar that can be killed. */
+export const startProcessWith = (module: string, more: Settings = {}) => openWith(startProcess, module, more)
+
+async function openWith<S extends Sidecar>(start: (settings: Settings) => Promise<S>, module: string, more: Settings) {
   const [control, orders] = [await createControl(), await freshDb('orders')]
   const settings = settingsOf(control, { SIDECAR_DATABASES: orders.name, SIDECAR_HANDLERS: module, ...more })
-  return { control, orders, settings, sidecar: await startSidecar(settings) }
+  return { control, orders, settings, sidecar: await start(settings) }
 }

@@ -10,32 +10,48 @@ import { couchUrl, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { openTestSmtp, type TestSmtp } from '../support/smtp.ts'
 import { openControl, urlOf, type Control } from './control.ts'
-import { launchSidecar, type Settings, type SidecarProcess } from './process.ts'
+import { launchProcess } from './process.ts'
+import type { Settings, Sidecar } from './sidecar.ts'
+import { launchSidecar } from './start.ts'
 
-export interface Registration {
+export interface Registration<S extends Sidecar = Sidecar> {
   readonly control: Control
   readonly smtp: TestSmtp
-  readonly sidecar: SidecarProcess
+  readonly sidecar: S
   /** With which it was started: for another one, and for the commands. */
   readonly settings: Settings
 }
 
+/** As `startRegistration`, for all tests of a file: whoever opens it, closes it. */
+export const openRegistration = (more: Settings = {}) => openWith(launchSidecar, more)
+
 /** Belongs to the running test. */
-export async function startRegistration(more: Settings = {}): Promise<Registration> {
-  const registration = await openRegistration(more)
-  onTestFinished(() => registration.close())
-  return registration
+export const startRegistration = (more: Settings = {}) => closeWithTest(openWith(launchSidecar, more))
+
+/** As `startRegistration`, with a sidecar that can be killed and paused. */
+export const startRegistrationProcess = (more: Settings = {}) => closeWithTest(openWith(launchProcess, more))
+
+interface Opened<S extends Sidecar> extends Registration<S> {
+  close(): Promise<void>
 }
 
-/** As `startRegistration`, for all tests of a file: whoever opens it, closes it. */
-export async function openRegistration(more: Settings = {}): Promise<Registration & { close(): Promise<void> }> {
+async function closeWithTest<S extends Sidecar>(opening: Promise<Opened<S>>): Promise<Registration<S>> {
+  const opened = await opening
+  onTestFinished(() => opened.close())
+  return opened
+}
+
+async function openWith<S extends Sidecar>(
+  launch: (settings: Settings) => Promise<S>,
+  more: Settings,
+): Promise<Opened<S>> {
   const [control, smtp] = [await openControl(), await openTestSmtp()]
   const closeBoth = async () => void (await Promise.all([control.close(), smtp.close()]))
   try {
     const settings = settingsOf(control, { SMTP_URL: smtp.url, ...more })
     if (!more.SIDECAR_HANDLERS) await deployControl(control, settings)
-    const sidecar = await launchSidecar(settings)
-    return { control, smtp, settings, sidecar, close: () => sidecar.kill().then(closeBoth) }
+    const sidecar = await launch(settings)
+    return { control, smtp, settings, sidecar, close: () => sidecar.end().then(closeBoth) }
   } catch (thrown) {
     await closeBoth()
     throw thrown
@@ -47,7 +63,7 @@ export async function openRegistration(more: Settings = {}): Promise<Registratio
  * Addresses and ids are each test's own.
  */
 export function shareRegistration(more: Settings = {}): () => Registration {
-  let opened: Awaited<ReturnType<typeof openRegistration>> | undefined
+  let opened: Opened<Sidecar> | undefined
   beforeAll(async () => {
     opened = await openRegistration(more)
   })

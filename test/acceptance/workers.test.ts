@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { couchUrl, createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { runCommand } from './process.ts'
+import { runCommand } from './start.ts'
 import { startRegistration } from './registration.ts'
 
 const basic = (url: string) => {

@@ -5,6 +5,7 @@ import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { oneAtATime } from '../support/one-at-a-time.ts'
 import { startTestSmtp } from '../support/smtp.ts'
+import { amount } from '../support/thorough.ts'
 import { differences } from './differences.ts'
 import { KILL, mishaps, startWorld } from './mishaps.ts'
 import { addPerson, answersTo, askInVain, useChannel, type Wish } from './people.ts'
@@ -12,7 +13,7 @@ import { CONTROL_DB, startWorker } from './trio.ts'
 
 oneAtATime()
 
-const MISHAPS = process.env.CHAOS === 'long' ? 28 : 4
+const MISHAPS = amount(4, 28)
 const CHANNELS = ['photos', 'diary', 'plans']
 const HEAL_MS = 180_000
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))

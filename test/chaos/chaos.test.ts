@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
 import { oneAtATime } from '../support/one-at-a-time.ts'
+import { amount } from '../support/thorough.ts'
 import { handlersModule } from './handlers.ts'
 import { probe, untilSettled, writeJobs } from './jobs.ts'
 import { mishaps, startWorld } from './mishaps.ts'
@@ -16,9 +17,8 @@ import { startWorker } from './trio.ts'
 
 oneAtATime()
 
-const long = process.env.CHAOS === 'long'
-const PER_TYPE = long ? 2000 : 300 // of park and retry; safe has as many as both
-const ROUNDS = long ? 4 : 1
+const PER_TYPE = amount(100, 2000) // of park and retry; safe has as many as both
+const ROUNDS = amount(1, 4)
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))
 
 test.each([

@@ -1,7 +1,8 @@
 /** Three sidecars, each behind a faulty proxy of its own, that can be killed, paused, and started with a wrong clock. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { launchSidecar, type Settings, type SidecarProcess } from '../acceptance/process.ts'
+import { launchProcess, type SidecarProcess } from '../acceptance/process.ts'
+import type { Settings } from '../acceptance/sidecar.ts'
 import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
 import { shiftedClock } from './handlers.ts'
 
@@ -26,7 +27,7 @@ export async function startWorker(name: string, couchUrl: string, more: Settings
     ...{ SIDECAR_LEASE: `${LEASE_MS}ms`, SIDECAR_LOG_LEVEL: process.env.CHAOS_LOG_LEVEL ?? 'info' },
     ...more,
   }
-  let running: SidecarProcess = await launchSidecar(settings)
+  let running: SidecarProcess = await launchProcess(settings)
   return {
     name,
     proxy,
@@ -35,7 +36,7 @@ export async function startWorker(name: string, couchUrl: string, more: Settings
     },
     kill: () => running.kill(),
     async start(more = {}) {
-      running = await launchSidecar({ ...settings, ...more })
+      running = await launchProcess({ ...settings, ...more })
     },
     stop: () => running.stop(),
   }

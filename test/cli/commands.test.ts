@@ -1,11 +1,11 @@
-/** What each command prints, and its exit code; that a process does the same is for test/acceptance/command-line.test.ts. */
+/** What each command prints, and its exit code; that a process does the same is for test/acceptance/command-line.process.test.ts. */
 import { expect, onTestFinished, test } from 'vitest'
 import { createControl, urlOf } from '../acceptance/control.ts'
 import { newDevice, settingsOf } from '../acceptance/registration.ts'
 import { ddocFolder } from '../deploy/folder.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
-import { runInProcess } from './run-in-process.ts'
+import { runInProcess } from '../acceptance/in-process.ts'
 
 const commands = ['start', 'deploy', 'status', 'explain', 'retry', 'version']
 

@@ -3,7 +3,7 @@ import { app } from '../deploy/app.ts'
 import { ddocFolder } from '../deploy/folder.ts'
 import { couchUrl, createTestCouch, deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
-import { runInProcess } from './run-in-process.ts'
+import { runInProcess } from '../acceptance/in-process.ts'
 
 /** Databases whose names begin so, in the order of their names. */
 async function openMany(prefix: string, count: number) {

@@ -5,14 +5,15 @@ import { installDocstate } from '../docstate/install.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { sharedCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
+import { amount } from '../support/thorough.ts'
 import { make, order, startFleet, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
 /** Few at a time are claimed by all workers at the same time. */
 const TOGETHER = 10
-const CONTESTED = process.env.CHAOS === 'long' ? 150 : 60
+const CONTESTED = amount(60, 150)
 /** Of so many claims at least nobody knew at once whose the document was. */
-const BELOW_QUORUM = process.env.CHAOS === 'long' ? 10 : 4
+const BELOW_QUORUM = amount(4, 10)
 const timeout = 240_000
 
 /** A worker at each node, for two databases of one glob. */

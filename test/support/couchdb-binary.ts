@@ -38,10 +38,10 @@ const START_MS = 30_000
 /** Of passwords that this server hashes. Its default, 600,000, costs a third of a second for each user and each login. */
 const HASH_ITERATIONS = 1000
 /**
- * Schedulers that have nothing to do sleep at once, not after a while of waiting: several servers share two cores with
- * the tests.
+ * One thread of each kind, which sleeps as soon as it has nothing to do: several servers share two cores with the tests,
+ * and a third of what a server cost was threads that waited busily or woke one another.
  */
-const NO_BUSY_WAIT = '+sbwt none +sbwtdcpu none +sbwtdio none'
+const THREADS = '+S 1:1 +SDcpu 1:1 +SDio 1 +sbwt none +sbwtdcpu none +sbwtdio none'
 
 /** Where the binary is, if there is one: `COUCHDB_BIN`, or where CouchDB's packages put it. */
 export function findCouchBinary(): string | undefined {
@@ -132,7 +132,7 @@ level = warning
   await writeFile(join(home, 'local.ini'), ini)
   const args = (await readFile(join(etc, 'vm.args'), 'utf8')).replace(/^-(s?name|setcookie) .*$/gm, '')
   const distribution = node ? `-name ${node.name}\n-setcookie ${node.cookie}\n-start_epmd false\n` : ''
-  await writeFile(join(home, 'vm.args'), `${args}\n${NO_BUSY_WAIT}\n${distribution}`)
+  await writeFile(join(home, 'vm.args'), `${args}\n${THREADS}\n${distribution}`)
   return {
     COUCHDB_INI_FILES: `${join(etc, 'default.ini')} ${join(home, 'local.ini')}`,
     COUCHDB_ARGS_FILE: join(home, 'vm.args'),

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Between two tries, milliseconds: the first pause, and the longest. A try usually asks CouchDB something. */
-const PAUSES = { firstMs: 10, mostMs: 100 }
+/**
+ * A pause between two tries lasts as long as a fifth of the waiting so far, and four times what the try took: what takes
+ * long is not asked for often, and a test that asks for much is not what keeps CouchDB busy. Milliseconds.
+ */
+const PAUSES = { leastMs: 10, mostMs: 1000, ofWaiting: 1 / 5, ofTrying: 4 }
 
 /**
  * Runs the assertion until it holds, and returns what it returns; rethrows its last failure when it has not held
@@ -11,13 +14,16 @@ const PAUSES = { firstMs: 10, mostMs: 100 }
  * await eventually(async () => expect((await db.get('a')).state).toBe('done'))
  */
 export async function eventually<T>(assertion: () => T | Promise<T>, { within = 30_000 } = {}): Promise<T> {
-  const deadline = performance.now() + within
-  for (let pauseMs = PAUSES.firstMs; ; pauseMs = Math.min(pauseMs * 1.5, PAUSES.mostMs)) {
+  const began = performance.now()
+  for (;;) {
+    const trying = performance.now()
     try {
       return await assertion()
     } catch (thrown) {
-      if (performance.now() > deadline) throw thrown
+      if (performance.now() - began > within) throw thrown
     }
-    await sleep(pauseMs)
+    const now = performance.now()
+    const pauses = [PAUSES.leastMs, (now - began) * PAUSES.ofWaiting, (now - trying) * PAUSES.ofTrying]
+    await sleep(Math.min(Math.max(...pauses), PAUSES.mostMs))
   }
 }

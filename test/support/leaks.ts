@@ -22,15 +22,15 @@ export function countResources(): Resources {
   return counts
 }
 
-/**
- * What there is more of than `before`, as a sentence for each kind. A server that was there before has its connections
- * come and go as its clients please: with one about, sockets do not count.
- */
+/** What comes and goes as its clients please with a server that was there before. */
+const served: ReadonlySet<string> = new Set(['TCPSocketWrap', 'Timeout'])
+
+/** What there is more of than `before`, as a sentence for each kind. */
 export function findLeaks(before: Resources): string[] {
-  const served = before.has('TCPServerWrap')
+  const serves = before.has('TCPServerWrap')
   return [...countResources()].flatMap(([kind, count]) => {
     const more = count - (before.get(kind) ?? 0)
-    return more > 0 && !(served && kind === 'TCPSocketWrap') ? [`${more} more ${watched[kind]} than before`] : []
+    return more > 0 && !(serves && served.has(kind)) ? [`${more} more ${watched[kind]} than before`] : []
   })
 }
 

@@ -3,7 +3,8 @@ import { expect } from 'vitest'
 import type { Doc } from '../../../sidecar/couch/documents.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openControl, type Control } from '../control.ts'
-import { launchSidecar, type SidecarProcess } from '../process.ts'
+import type { Sidecar } from '../sidecar.ts'
+import { launchSidecar } from '../start.ts'
 import { deployControl, linkIn, newDevice, settingsOf, typeCode, untilState } from '../registration.ts'
 
 export interface CaughtMail {
@@ -14,7 +15,7 @@ export interface CaughtMail {
 
 export interface Stage {
   readonly control: Control
-  readonly sidecar: SidecarProcess
+  readonly sidecar: Sidecar
   /** What has been mailed to an address. */
   mailsTo(address: string): Promise<CaughtMail[]>
   /** A device registers as if nothing had happened. Rejects if anything is not as it should be. */
@@ -50,7 +51,7 @@ export async function openStage(): Promise<Stage> {
       return untilState({ control }, device._id, 'active')
     },
     async close() {
-      await sidecar.kill()
+      await sidecar.end()
       await control.close()
     },
   }

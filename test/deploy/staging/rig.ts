@@ -1,4 +1,5 @@
 /** A database with a view that is asked all the while, and what it is to become. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { deployDdocs, type DeployOptions } from '../../../sidecar/deploy/deploy.ts'
@@ -75,7 +76,7 @@ export function askAllTheWhile({ rows }: Shop): Asking {
       const began = performance.now()
       answers.push(await rows().catch(String))
       asking.slowest = Math.max(asking.slowest, performance.now() - began)
-      await new Promise(setImmediate)
+      await sleep(10)
     }
   })()
   async function stop(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Control } from '../../../sidecar/docstate/control.ts'
 import { needs } from '../../support/couchdb.ts'
 import { sharedCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
+import { amount } from '../../support/thorough.ts'
 import { startRace, type Race } from './cluster-race.ts'
 
 /** Counts what each document's handler has done. */
@@ -36,9 +37,9 @@ async function putUntilContested(race: Race, effects: Map<string, number>): Prom
   await eventually(() => expect(effects.size).toBe(race.count()), { within: 60_000 })
 }
 
-const CONTESTED = process.env.CHAOS === 'long' ? 300 : 100
+const CONTESTED = amount(100, 300)
 /** Of so many claims at least nobody knew at once whose the document was. */
-const BELOW_QUORUM = process.env.CHAOS === 'long' ? 30 : 10
+const BELOW_QUORUM = amount(10, 30)
 const timeout = 240_000
 
 test('workers at three nodes that race for every document run each handler once', { timeout }, async () => {

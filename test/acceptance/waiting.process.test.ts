@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createControl } from './control.ts'
 import { writeModule } from './own-handlers.ts'
-import { startSidecar } from './process.ts'
+import { startSidecar } from './start.ts'
 import { settingsOf } from './registration.ts'
 
 async function freePort(): Promise<number> {

@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { silence, silenceAfterUpstream, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
-import { startWith, writeModule } from './own-handlers.ts'
-import { runCommand, startSidecar, type Settings } from './process.ts'
+import { startProcessWith, writeModule } from './own-handlers.ts'
+import type { Settings } from './sidecar.ts'
+import { runCommand, startSidecar } from './start.ts'
 
 /** An order is paid, and its handler runs: it has asked whether it may end. */
 async function startHeld(mode: 'safe' | 'unsafe', more: Settings = {}) {
@@ -25,7 +26,7 @@ async function startHeld(mode: 'safe' | 'unsafe', more: Settings = {}) {
         return { ...order, state: 'invoiced' }
       })
     })`)
-  const stage = await startWith(module, more)
+  const stage = await startProcessWith(module, more)
   await stage.orders.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(() => expect(asked).toHaveLength(1))
   return { ...stage, asked, order: () => stage.orders.get('o') }
@@ -123,7 +124,7 @@ test('a promise that a handler leaves behind, and that rejects, ends the process
         return { ...order, state: 'invoiced' }
       })
     })`)
-  const { sidecar, orders } = await startWith(module)
+  const { sidecar, orders } = await startProcessWith(module)
   await orders.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(() => expect(sidecar.output()).toContain('left behind'))
   expect(await sidecar.stop()).toBe(1)

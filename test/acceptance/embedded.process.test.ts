@@ -5,11 +5,13 @@ import { childrenOf } from '../support/processes.ts'
 import { needs } from '../support/couchdb.ts'
 import { createControl } from './control.ts'
 import type { CaughtMail } from './hostile/stage.ts'
-import { startSidecar, type SidecarProcess } from './process.ts'
+import { startProcess } from './process.ts'
+import type { Sidecar } from './sidecar.ts'
+import { startSidecar } from './start.ts'
 import { linkIn, settingsOf, typeCode } from './registration.ts'
 
 /** What the banner's curl command does. */
-function pasted(sidecar: SidecarProcess): { url: URL; device: string } {
+function pasted(sidecar: Sidecar): { url: URL; device: string } {
   const [, url, device] = /curl -X POST (\S+) [^]*? -d '(.*)'/.exec(sidecar.output()) ?? []
   return { url: new URL(url!), device: device! }
 }
@@ -46,7 +48,7 @@ test('a newcomer pastes the command of the banner, follows the mail, and logs in
 })
 
 test('what is embedded ends with a sidecar that was killed', async () => {
-  const sidecar = await startSidecar({})
+  const sidecar = await startProcess({})
   const { url } = await eventually(() => pasted(sidecar))
   expect((await ask(url)).status).toBe(200)
   await sidecar.kill()
@@ -55,7 +57,7 @@ test('what is embedded ends with a sidecar that was killed', async () => {
 
 test('that the embedded server has ended by itself is said, and by _up, too', async () => {
   needs('process table')
-  const sidecar = await startSidecar({ SIDECAR_GRACE: '0s' })
+  const sidecar = await startProcess({ SIDECAR_GRACE: '0s' })
   const servers = childrenOf(sidecar.pid).filter(({ command }) => command.includes('pouchdb-server'))
   expect(servers).toHaveLength(1)
   process.kill(servers[0]!.pid, 'SIGKILL')

@@ -6,7 +6,7 @@ import { createTestCouch, freshDb, needs, uniqueName } from '../support/couchdb.
 import { eventually } from '../support/eventually.ts'
 import { processesWith, zombies } from '../support/processes.ts'
 import { createControl } from './control.ts'
-import { runCommand } from './process.ts'
+import { runProcess } from './process.ts'
 import { settingsOf } from './registration.ts'
 
 test.each(['js', 'ts'])('a deploy by the command line leaves no process behind (handlers.%s)', async (extension) => {
@@ -15,7 +15,7 @@ test.each(['js', 'ts'])('a deploy by the command line leaves no process behind (
   const module = `export default { machines: {}, register() {} }`
   const handlers = `${ddocFolder({ [`handlers.${extension}`]: module, 'package.json': '{"type":"module"}' })}/handlers`
   const settings = settingsOf(control, { SIDECAR_HANDLERS: `${handlers}.${extension}`, MARK: mark })
-  const running = runCommand(['deploy'], settings)
+  const running = runProcess(['deploy'], settings)
   await eventually(() => expect(processesWith(mark).join()).toContain('esbuild')) // else it would tell nothing
   expect(await running).toMatchObject({ code: 0, stderr: '' })
   await eventually(() => expect(processesWith(mark)).toEqual([]))
@@ -26,7 +26,7 @@ test.each([
   ['that is refused', 'export default () => console', 'rejected'],
 ])('a deploy %s leaves no process of a program that goes on', async (_, filter, end) => {
   needs('process table')
-  const mark = uniqueName('mark')
+  const [mark, before] = [uniqueName('mark'), zombies()] // TypeScript handlers, loaded in this process, leave one
   vi.stubEnv('MARK', mark)
   onTestFinished(() => void vi.unstubAllEnvs())
   const [db, couch] = [await freshDb('processes'), createTestCouch()]
@@ -35,5 +35,5 @@ test.each([
   const deploying = Promise.allSettled([1, 2].map(() => deploy(couch, db.name, folder)))
   await eventually(() => expect(processesWith(mark).join()).toContain('esbuild'))
   expect((await deploying).map(({ status }) => status)).toEqual([end, end])
-  await eventually(() => expect([...processesWith(mark), ...zombies()]).toEqual([]))
+  await eventually(() => expect([...processesWith(mark), ...zombies()]).toEqual(before))
 })

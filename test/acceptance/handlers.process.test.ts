@@ -6,7 +6,8 @@ import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createControl } from './control.ts'
 import { startWith, writeModule } from './own-handlers.ts'
-import { runCommand, startSidecar, type Settings } from './process.ts'
+import type { Settings } from './sidecar.ts'
+import { runCommand, startSidecar } from './start.ts'
 import { settingsOf } from './registration.ts'
 
 const stateOf = (database: Awaited<ReturnType<typeof freshDb>>, id: string, state: string) =>

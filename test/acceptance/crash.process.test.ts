@@ -6,7 +6,8 @@ import { startFaultySmtp } from '../mail/faulty-smtp.ts'
 import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { silenceAfterUpstream, startFaultyProxy } from '../support/faulty-proxy.ts'
-import { runCommand, startSidecar } from './process.ts'
+import type { Settings, Sidecar } from './sidecar.ts'
+import { runCommand, startSidecar } from './start.ts'
 import {
   askForMail,
   linkIn,
@@ -15,16 +16,18 @@ import {
   newDevice,
   register,
   startRegistration,
+  startRegistrationProcess,
   typeCode,
   untilState,
+  type Registration,
 } from './registration.ts'
 
 /** A registration whose mail is held by the mail server, until the latch opens. */
-async function holdMail(settings = {}) {
+async function holdMail<S extends Sidecar>(start: (settings: Settings) => Promise<Registration<S>>, settings = {}) {
   const smtp = await startFaultySmtp()
   const latch = createLatch()
   smtp.become({ data: { until: latch.opened } })
-  const registration = await startRegistration({ SMTP_URL: smtp.url, ...settings })
+  const registration = await start({ SMTP_URL: smtp.url, ...settings })
   const device = newDevice()
   await registration.control.member.put(device)
   await eventually(() => expect(smtp.received).toHaveLength(1))
@@ -37,7 +40,7 @@ test(
   'a killed sidecar’s mail is not sent twice: it waits for a person, who sends it',
   { timeout: 180_000 },
   async () => {
-    const { control, settings, sidecar, smtp, id, ...registration } = await holdMail()
+    const { control, settings, sidecar, smtp, id, ...registration } = await holdMail(startRegistrationProcess)
     await sidecar.kill()
     const successor = await startSidecar(settings)
     await eventually(
@@ -72,7 +75,7 @@ test(
 test('a password that was not shown before its sidecar was killed is nobody’s: the device registers anew', async () => {
   needs('pbkdf2 other than sha1')
   const proxy = await startFaultyProxy()
-  const first = await startRegistration({ COUCHDB_URL: proxy.url })
+  const first = await startRegistrationProcess({ COUCHDB_URL: proxy.url })
   const device = newDevice()
   const link = await askForMail(first, device)
   const written = new Promise<void>((resolve) => {
@@ -102,7 +105,7 @@ test('a password that was not shown before its sidecar was killed is nobody’s:
 })
 
 test('a sidecar that is told to stop finishes the mail it is about to send', async () => {
-  const { control, sidecar, smtp, id, open } = await holdMail({ SIDECAR_GRACE: '60s' })
+  const { control, sidecar, smtp, id, open } = await holdMail(startRegistration, { SIDECAR_GRACE: '60s' })
   const stopped = sidecar.stop()
   expect((await fetch(`${sidecar.url}/_up`)).ok).toBe(true)
   open()
@@ -112,7 +115,7 @@ test('a sidecar that is told to stop finishes the mail it is about to send', asy
 })
 
 test('a mail that takes longer than the grace period is written down as in doubt, not sent again', async () => {
-  const { control, settings, sidecar, smtp, id } = await holdMail({ SIDECAR_GRACE: '0s' })
+  const { control, settings, sidecar, smtp, id } = await holdMail(startRegistration, { SIDECAR_GRACE: '0s' })
   expect(await sidecar.stop()).toBe(0)
   const { docstate } = await control.admin.get(id)
   expect(docstate).toMatchObject({ state: 'new', parked: { reason: expect.stringContaining('stopped') as string } })
@@ -127,7 +130,7 @@ test('a mail that takes longer than the grace period is written down as in doubt
 })
 
 test('a mail in doubt may have arrived: its link works, and nobody has to decide any more', async () => {
-  const { control, settings, sidecar, smtp, id, open } = await holdMail({ SIDECAR_GRACE: '0s' })
+  const { control, settings, sidecar, smtp, id, open } = await holdMail(startRegistration, { SIDECAR_GRACE: '0s' })
   await sidecar.stop()
   open()
   expect((await control.admin.get(id)).docstate).toHaveProperty('parked')

@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { program, root } from './build.ts'
-import { runCommand } from './process.ts'
+import { runProcess } from './process.ts'
 import { newDevice, startRegistration } from './registration.ts'
 
 /** An address where nobody listens any more. */
@@ -30,12 +30,12 @@ describe('exit 0', () => {
     child.stdout.destroy()
     const [stderr] = await Promise.all([text(child.stderr), once(child, 'close')])
     expect([child.exitCode, stderr]).toEqual([0, ''])
-    const { stdout } = await runCommand(['deploy', '--dry-run'], settings)
+    const { stdout } = await runProcess(['deploy', '--dry-run'], settings)
     expect(stdout).toContain('_design/docstate unchanged')
   })
 
   test('--help lists the commands', async () => {
-    const { code, stdout, stderr } = await runCommand(['--help'])
+    const { code, stdout, stderr } = await runProcess(['--help'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const command of ['start', 'deploy', 'status', 'explain', 'retry', 'version']) {
       expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'))
@@ -44,7 +44,7 @@ describe('exit 0', () => {
 
   test('version prints that of the package', async () => {
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
-    expect(await runCommand(['version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    expect(await runProcess(['version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
     const { stdout } = await promisify(execFile)('npx', ['couchdb-sidecar', 'version'], { cwd: root })
     expect(stdout, 'as the README tells for a checkout').toBe(`${version}\n`)
   })
@@ -56,14 +56,14 @@ describe('exit 0', () => {
     const device = newDevice()
     await control.member.put(device)
     await eventually(async () =>
-      expect((await runCommand(['status'], settings)).stdout).toMatch(/^ {2}device {2}error {2}1$/m),
+      expect((await runProcess(['status'], settings)).stdout).toMatch(/^ {2}device {2}error {2}1$/m),
     )
-    const { stdout } = await runCommand(['explain', control.name, device._id], settings)
+    const { stdout } = await runProcess(['explain', control.name, device._id], settings)
     expect(stdout).toContain(`${device._id} is of type device, in state error`)
     expect(stdout).toContain('It failed in state new')
     expect(stdout).toContain('mail_refused')
     smtp.behave({ kind: 'accept' })
-    expect(await runCommand(['retry', control.name, '--all', '--type', 'device'], settings)).toEqual({
+    expect(await runProcess(['retry', control.name, '--all', '--type', 'device'], settings)).toEqual({
       code: 0,
       stdout: `${device._id} is back in state new\n1 brought back\n`,
       stderr: '',
@@ -75,7 +75,7 @@ describe('exit 0', () => {
 describe('exit 1', () => {
   test('a server that nobody can reach is named', async () => {
     const server = await deserted()
-    const { code, stderr } = await runCommand(['status'], { COUCHDB_URL: `http://admin:s3cret@${server}` })
+    const { code, stderr } = await runProcess(['status'], { COUCHDB_URL: `http://admin:s3cret@${server}` })
     expect(code).toBe(1)
     expect(stderr).toContain('ECONNREFUSED')
     expect(stderr).not.toContain('s3cret')
@@ -84,7 +84,7 @@ describe('exit 1', () => {
 
 describe('exit 2', () => {
   test('every fault in the settings is named at once, and no secret', async () => {
-    const { code, stdout, stderr } = await runCommand(['start', '--grace', 'long'], {
+    const { code, stdout, stderr } = await runProcess(['start', '--grace', 'long'], {
       COUCHDB_URL: 'ftp://admin:hunter2@db',
       COUCHDB_PASSWORD: 'hunter3',
       SMTP_URL: 'http://me:hunter4@mail',
@@ -112,7 +112,7 @@ describe('exit 2', () => {
 
   test('a port that somebody else has', async () => {
     const { port } = new URL(couchUrl())
-    const { code, stderr } = await runCommand(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_PORT: port })
+    const { code, stderr } = await runProcess(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_PORT: port })
     expect(code).toBe(2)
     expect(stderr).toContain(`SIDECAR_PORT: expected a free port, got ${port}`)
   })

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { startSidecar } from './process.ts'
-import { startRegistration } from './registration.ts'
+import { startProcess } from './process.ts'
+import { startRegistrationProcess } from './registration.ts'
 
 /** Writes what it does as lines into a file: that it began, its effects as long as it may, how it ended. */
 const handlers = (file: string, onLost: string) => `
@@ -31,13 +31,13 @@ async function setUp(onLost: string) {
   await writeFile(module, handlers(file, onLost))
   await appendFile(file, '')
   const settings = { SIDECAR_HANDLERS: module, SIDECAR_LEASE: '2s' }
-  const registration = await startRegistration({ ...settings, SIDECAR_NAME: 'paused' })
+  const registration = await startRegistrationProcess({ ...settings, SIDECAR_NAME: 'paused' })
   const db = createTestCouch().db(registration.control.name)
   const lines = async () => (await readFile(file, 'utf8')).split('\n').filter(Boolean)
   await db.put({ _id: 'job', type: 'job', state: 'new' })
   await eventually(async () => expect(await lines()).toContain(`${registration.sidecar.pid} effect`))
   process.kill(registration.sidecar.pid, 'SIGSTOP')
-  const other = await startSidecar({ ...registration.settings, SIDECAR_NAME: 'other' })
+  const other = await startProcess({ ...registration.settings, SIDECAR_NAME: 'other' })
   return { db, lines, paused: registration.sidecar, other }
 }
 
