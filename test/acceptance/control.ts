@@ -19,7 +19,7 @@ export interface Control {
   readonly memberName: string
   /** Lets a user in as well. */
   admit(user: string): Promise<void>
-  /** Every document, design documents too; but for those that say which workers there are. */
+  /** Every document, design documents too; but for those of workers and of settings. */
   documents(): Promise<StoredDoc[]>
   /** All of them with their revisions: what is the same twice has not been written to meanwhile. */
   revisions(): Promise<string[]>
@@ -54,7 +54,7 @@ export async function openControl(): Promise<Control> {
   async function documents(): Promise<StoredDoc[]> {
     const query = { include_docs: true }
     const { rows } = await server.request<ViewResult>({ db: name, path: '_all_docs', query })
-    return rows.flatMap(({ doc }) => (doc && doc.type !== 'worker' ? [doc] : []))
+    return rows.flatMap(({ doc }) => (doc && doc.type !== 'worker' && !doc._id.startsWith('config:') ? [doc] : []))
   }
 
   const eventsName = `${name}-events`

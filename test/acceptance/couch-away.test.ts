@@ -11,6 +11,7 @@ import {
   type FaultyProxy,
 } from '../support/faulty-proxy.ts'
 import type { SeenRequest } from '../support/proxy-exchange.ts'
+import { sample } from '../support/thorough.ts'
 import { linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 import type { NewDevice, Registration } from './registration.ts'
 
@@ -83,17 +84,19 @@ test.each(Object.keys(troubles))(
   'a write that %s delays a registration, and nothing is lost or done twice',
   { timeout: 300_000 },
   async (name) => {
+    const steps = sample([...writes.keys()], 3)
     const proxy = await startFaultyProxy()
     const registration = await startRegistration({ COUCHDB_URL: proxy.url })
     const { control, smtp } = registration
-    const devices = writes.map(() => newDevice())
+    const devices = steps.map(() => newDevice())
     let met = 0
-    for (const [step, device] of devices.entries()) {
+    for (const [i, device] of devices.entries()) {
+      const step = steps[i]!
       const isMet = plan(proxy, step, troubles[name]!(proxy, registration))
       expect(await registerAnyway(registration, device), writes[step]).toEqual(expect.any(String))
       if (isMet()) met += 1
     }
-    expect(met).toBeGreaterThanOrEqual(writes.length - 1)
+    expect(met).toBeGreaterThanOrEqual(steps.length - 1)
 
     const mailed = smtp.accepted.flatMap(({ envelope }) => envelope.to)
     expect(mailed).toEqual(devices.map(({ owner }) => owner))

@@ -3,12 +3,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { startRegistration } from './registration.ts'
+import { startWatching } from './registration.ts'
 
 const within = 20_000
 
 async function start() {
-  const { control, sidecar } = await startRegistration()
+  const { control, sidecar } = await startWatching()
   const events = createTestCouch().db(control.eventsName)
   const told = (id: string) => eventually(async () => expect(await events.find(id)).toBeDefined(), { within })
   await told(`created:${control.name}`)

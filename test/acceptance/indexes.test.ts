@@ -4,7 +4,7 @@ import { couchUrl, createTestCouch, freshDb, needs } from '../support/couchdb.ts
 import { eventually } from '../support/eventually.ts'
 import { map, pendingIn, putDdoc, write } from '../indexes/rig.ts'
 import { runCommand } from './start.ts'
-import { settingsOf, startRegistration } from './registration.ts'
+import { settingsOf, startWatching } from './registration.ts'
 
 const within = 20_000
 
@@ -15,7 +15,7 @@ interface Answer {
 
 test('an index is built when its database changes, which GET /_indexes and status show', async () => {
   needs('index lag')
-  const { control, sidecar } = await startRegistration()
+  const { control, sidecar } = await startWatching()
   const { username, password } = new URL(couchUrl())
   const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
   const couch = createTestCouch()

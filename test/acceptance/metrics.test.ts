@@ -4,7 +4,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { parseExposition, valueOf, type Families } from '../metrics/parse-exposition.ts'
 import { couchUrl } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { newDevice, register, startRegistration } from './registration.ts'
+import { newDevice, register, startWatching } from './registration.ts'
 
 const { username, password } = new URL(couchUrl())
 const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
@@ -21,7 +21,7 @@ const countersIn = (families: Families) =>
   )
 
 test('a registration is seen in the numbers, and nothing that was counted is ever less', async () => {
-  const registration = await startRegistration()
+  const registration = await startWatching()
   const { sidecar, control } = registration
   const own = (families: Families, name: string, labels = {}) => valueOf(families, `couchdb_sidecar_${name}`, labels)
   const database = control.name
@@ -59,7 +59,7 @@ test('a registration is seen in the numbers, and nothing that was counted is eve
 })
 
 test('a reader of events is counted while it is there', async () => {
-  const { sidecar } = await startRegistration()
+  const { sidecar } = await startWatching()
   const leaving = new AbortController()
   const headers = { authorization }
   await fetch(`${sidecar.url}/_events/mail:sent`, { headers, signal: leaving.signal })

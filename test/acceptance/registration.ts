@@ -23,13 +23,16 @@ export interface Registration<S extends Sidecar = Sidecar> {
 }
 
 /** As `startRegistration`, for all tests of a file: whoever opens it, closes it. */
-export const openRegistration = (more: Settings = {}) => openWith(launchSidecar, more)
+export const openRegistration = (more: Settings = {}) => openWith(launchSidecar, more, false)
 
 /** Belongs to the running test. */
-export const startRegistration = (more: Settings = {}) => closeWithTest(openWith(launchSidecar, more))
+export const startRegistration = (more: Settings = {}) => closeWithTest(openWith(launchSidecar, more, false))
+
+/** As `startRegistration`, with a sidecar that looks after indexes and events, of the databases of all other tests, too. */
+export const startWatching = (more: Settings = {}) => closeWithTest(openWith(launchSidecar, more, true))
 
 /** As `startRegistration`, with a sidecar that can be killed and paused. */
-export const startRegistrationProcess = (more: Settings = {}) => closeWithTest(openWith(launchProcess, more))
+export const startRegistrationProcess = (more: Settings = {}) => closeWithTest(openWith(launchProcess, more, false))
 
 interface Opened<S extends Sidecar> extends Registration<S> {
   close(): Promise<void>
@@ -44,12 +47,14 @@ async function closeWithTest<S extends Sidecar>(opening: Promise<Opened<S>>): Pr
 async function openWith<S extends Sidecar>(
   launch: (settings: Settings) => Promise<S>,
   more: Settings,
+  watches: boolean,
 ): Promise<Opened<S>> {
   const [control, smtp] = [await openControl(), await openTestSmtp()]
   const closeBoth = async () => void (await Promise.all([control.close(), smtp.close()]))
   try {
     const settings = settingsOf(control, { SMTP_URL: smtp.url, ...more })
     if (!more.SIDECAR_HANDLERS) await deployControl(control, settings)
+    if (!watches) await lookAway(control)
     const sidecar = await launch(settings)
     return { control, smtp, settings, sidecar, close: () => sidecar.end().then(closeBoth) }
   } catch (thrown) {
@@ -78,6 +83,12 @@ export async function deployControl({ admin }: Pick<Control, 'admin'>, settings:
   for (const compiled of await compiler([{ folder: ddocsFolder('control'), machines }], 'es2017')) {
     await admin.put(finishDdoc(compiled, undefined).ddoc)
   }
+}
+
+/** So that a sidecar leaves alone what other tests do, all the time, to their databases and indexes. */
+export async function lookAway({ admin }: Pick<Control, 'admin'>): Promise<void> {
+  await admin.put({ _id: 'config:ken', ignore: ['*'] })
+  await admin.put({ _id: 'config:global_changes', update_db: false })
 }
 
 export const settingsOf = (control: Pick<Control, 'name' | 'eventsName'>, more: Settings = {}): Settings => ({

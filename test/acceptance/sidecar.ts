@@ -41,8 +41,8 @@ export async function endWithTest<T extends Sidecar>(launching: Promise<T>): Pro
 /** What a sidecar prints, line by line, and which of it are lines of its log. */
 export interface Lines {
   readonly log: readonly LogLine[]
-  output(): string
-  add(line: string): void
+  readonly output: () => string
+  readonly add: (line: string) => void
 }
 
 export function createLines(): Lines {

@@ -13,7 +13,7 @@ import { CONTROL_DB, startWorker } from './trio.ts'
 
 oneAtATime()
 
-const MISHAPS = amount(4, 28)
+const MISHAPS = amount(2, 28)
 const CHANNELS = ['photos', 'diary', 'plans']
 const HEAL_MS = 180_000
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))

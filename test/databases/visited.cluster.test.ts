@@ -11,7 +11,7 @@ import { make, order, startFleet, type RigOptions } from './rig.ts'
 const SOON = [300, 300] as const
 /** Few at a time are claimed by all workers at the same time. */
 const TOGETHER = 10
-const CONTESTED = amount(60, 150)
+const CONTESTED = amount(30, 150)
 /** Of so many claims at least nobody knew at once whose the document was. */
 const BELOW_QUORUM = amount(4, 10)
 const timeout = 240_000

@@ -5,7 +5,7 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -49,9 +49,19 @@ export function findCouchBinary(): string | undefined {
   return existsSync(binary) ? binary : undefined
 }
 
+const MEMORY = '/dev/shm'
+const ROOMY_BYTES = 4e9
+
+/** For data that is gone with the tests: in memory where there is much of it, on a disk otherwise. */
+async function findRoom(): Promise<string> {
+  if (!existsSync(MEMORY)) return tmpdir()
+  const { bavail, bsize } = await statfs(MEMORY)
+  return bavail * bsize > ROOMY_BYTES ? MEMORY : tmpdir()
+}
+
 /** A node of a cluster is up before its cluster is: it has no system databases then. */
 export async function startCouchBinary(binary: string, node?: NodeSettings): Promise<PrivateCouch> {
-  const home = await mkdtemp(join(tmpdir(), 'couchdb-test-'))
+  const home = await mkdtemp(join(await findRoom(), 'couchdb-test-'))
   const password = node?.password ?? randomBytes(16).toString('hex')
   const proof = node ? '_up' : '_users'
   try {

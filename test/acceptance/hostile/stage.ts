@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts'
 import { openControl, type Control } from '../control.ts'
 import type { Sidecar } from '../sidecar.ts'
 import { launchSidecar } from '../start.ts'
-import { deployControl, linkIn, newDevice, settingsOf, typeCode, untilState } from '../registration.ts'
+import { deployControl, linkIn, lookAway, newDevice, settingsOf, typeCode, untilState } from '../registration.ts'
 
 export interface CaughtMail {
   readonly to: readonly string[]
@@ -27,6 +27,7 @@ export async function openStage(): Promise<Stage> {
   const control = await openControl()
   const settings = settingsOf(control)
   await deployControl(control, settings)
+  await lookAway(control)
   const sidecar = await launchSidecar(settings).catch(async (thrown: unknown) => {
     await control.close()
     throw thrown

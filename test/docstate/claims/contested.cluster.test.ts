@@ -37,7 +37,7 @@ async function putUntilContested(race: Race, effects: Map<string, number>): Prom
   await eventually(() => expect(effects.size).toBe(race.count()), { within: 60_000 })
 }
 
-const CONTESTED = amount(100, 300)
+const CONTESTED = amount(40, 300)
 /** Of so many claims at least nobody knew at once whose the document was. */
 const BELOW_QUORUM = amount(10, 30)
 const timeout = 240_000
