@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -8,13 +10,18 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const needs = {
   cluster: ['test/cluster.test.ts'],
   browser: ['test/browser.test.ts'],
-  process: ['test/**/*.process.test.ts', 'test/chaos/*.test.ts'],
+  process: ['test/**/*.process.test.ts'],
   couch: ['test/**/*.test.ts'],
   unit: ['test/**/*.unit.test.ts'],
   slow: ['test/**/*.slow.test.ts'],
 }
 /** Compiles the program, for those who run it as a process. */
 const BUILD = 'test/acceptance/build.ts'
+
+/** They do more in `test:slow`. */
+const sampled = readdirSync('test', { encoding: 'utf8', recursive: true })
+  .map((name) => join('test', name))
+  .filter((file) => file.endsWith('.test.ts') && readFileSync(file, 'utf8').includes('/thorough.ts'))
 
 const { couch, ...others } = needs
 const parts = ['test/**/*.cluster.test.ts', 'test/**/*.browser.test.ts']
@@ -53,13 +60,7 @@ export default defineConfig({
       project('couch', { include: couch, exclude: [...Object.values(others).flat(), ...parts] }),
       project('unit', { include: needs.unit }),
       project('slow', {
-        include: [
-          ...needs.slow,
-          ...needs.cluster,
-          'test/chaos/*.test.ts',
-          'test/acceptance/**/*.test.ts',
-          'test/channels/killed.test.ts',
-        ],
+        include: [...needs.slow, ...needs.cluster, ...needs.browser, ...sampled, 'test/acceptance/**/*.test.ts'],
         exclude: parts,
         env: { THOROUGH: '1', SIDECAR_AS: 'process' },
         globalSetup: BUILD,

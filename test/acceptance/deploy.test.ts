@@ -6,6 +6,7 @@ import { createLatch } from '../docstate/rig.ts'
 import { createTestCouch, deleteDb, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { lookAway } from './registration.ts'
 import { startSidecar } from './start.ts'
 
 test('start waits for somebody who is deploying the design document that it needs', async () => {
@@ -14,6 +15,7 @@ test('start waits for somebody who is deploying the design document that it need
   onTestFinished(() => deleteDb(name))
   const database = createTestCouch().db(name)
   await database.create()
+  await lookAway({ admin: database })
   const done = createLatch()
   const surroundings = surroundingsFrom({ clock: systemClock, name: 'ann on desk' })
   const deploying = withHold(database, ['_design/docstate'], surroundings, async (hold) => {

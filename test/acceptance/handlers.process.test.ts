@@ -18,7 +18,8 @@ const stateOf = (database: Awaited<ReturnType<typeof freshDb>>, id: string, stat
   })
 
 test('a module that imports nothing but types', async () => {
-  const module = await writeModule(`
+  const module = await writeModule(
+    `
     import type { HandlersModule } from 'couchdb-sidecar'
     const handlers: HandlersModule = {
       machines: {},
@@ -27,7 +28,9 @@ test('a module that imports nothing but types', async () => {
       },
     }
     export default handlers
-  `)
+  `,
+    'handlers.ts',
+  )
   const { orders } = await startWith(module)
   await orders.put({ _id: 'p', type: 'photo', state: 'uploaded' })
   await stateOf(orders, 'p', 'listed')
@@ -41,7 +44,8 @@ const machines = `
   },`
 
 test('a module with machines of its own, that rejects, fails, and finds other documents', async () => {
-  const module = await writeModule(`
+  const module = await writeModule(
+    `
     import { defineHandlers, Reject, CouchError, type Doc } from 'couchdb-sidecar'
     interface Order extends Doc { amount: number; customer: string }
     export default defineHandlers({${machines}}, (control) => {
@@ -53,7 +57,9 @@ test('a module with machines of its own, that rejects, fails, and finds other do
         return { ...order, state: 'invoiced', name: customer?.name, seen, attempt: ctx.attempt }
       })
     })
-  `)
+  `,
+    'handlers.ts',
+  )
   const { orders } = await startWith(module)
   await orders.put({ _id: 'c', name: 'Ann' })
   await orders.put({ _id: 'good', type: 'order', state: 'paid', amount: 1, customer: 'c' })
@@ -140,7 +146,7 @@ const broken = [
 ] as const
 
 test('what is wrong with each module, and with each other file that the settings name, is said at once', async () => {
-  const modules = await Promise.all(broken.map(([, source]) => writeModule(source)))
+  const modules = await Promise.all(broken.map(([, source]) => writeModule(source, 'handlers.ts')))
   const { code, stderr } = await runCommand(['start'], {
     SIDECAR_HANDLERS: [...modules, '/nowhere/handlers.ts'].join(','),
     SIDECAR_MAIL_TEMPLATES: '/nowhere/mails',

@@ -9,10 +9,10 @@ import { createControl } from './control.ts'
 import { startProcess } from './process.ts'
 import type { Settings, Sidecar } from './sidecar.ts'
 import { startSidecar } from './start.ts'
-import { settingsOf } from './registration.ts'
+import { lookAway, settingsOf } from './registration.ts'
 
-/** A project of somebody who has installed the sidecar. Resolves with the path of its module. */
-export async function writeModule(source: string, file = 'handlers.ts'): Promise<string> {
+/** A project of somebody who has installed the sidecar. Resolves with the path of its module: JavaScript, as loading TypeScript takes seconds. */
+export async function writeModule(source: string, file = 'handlers.mjs'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'handlers-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   await mkdir(join(folder, 'node_modules'))
@@ -29,6 +29,7 @@ export const startProcessWith = (module: string, more: Settings = {}) => openWit
 
 async function openWith<S extends Sidecar>(start: (settings: Settings) => Promise<S>, module: string, more: Settings) {
   const [control, orders] = [await createControl(), await freshDb('orders')]
+  await lookAway(control)
   const settings = settingsOf(control, { SIDECAR_DATABASES: orders.name, SIDECAR_HANDLERS: module, ...more })
   return { control, orders, settings, sidecar: await start(settings) }
 }

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import {
   asBasic,
   ask,
@@ -154,69 +155,75 @@ test('two tabs are one device, of which one tab syncs; when that is closed, the 
   await untilNotes(tablet, id, ['after the first was closed', 'from the second tab'])
 })
 
-test('a feed that died in a sleep is begun anew when somebody looks at another tab than that which syncs', async () => {
-  needs('browser')
-  const stage = await openStage()
-  const ann = addressOf('ann')
-  const first = await startDevice(stage, ann, 'phone')
-  const second = await openApp(stage, { context: first.context })
-  const tablet = await startDevice(stage, ann, 'tablet')
-  const id = await tablet.page.evaluate(() => client.createChannel({ name: 'photos' }))
-  await untilStatus(first, ({ channels }) => channels[0]?.sync.state === 'live')
-  let [isDead, dead] = [true, 0]
-  const isFeed = (url: URL) => url.pathname.includes('/channel-') && url.searchParams.get('feed') === 'longpoll'
-  await first.page.route(isFeed, async (route) => {
-    if (isDead)
-      dead += 1 // nobody answers
-    else await route.continue()
-  })
-  await write(tablet, id, 'heard')
-  await untilNotes(first, id, ['heard'])
-  await eventually(() => expect(dead).toBe(1))
-  await write(tablet, id, 'not heard')
+thoroughTest(
+  'a feed that died in a sleep is begun anew when somebody looks at another tab than that which syncs',
+  async () => {
+    needs('browser')
+    const stage = await openStage()
+    const ann = addressOf('ann')
+    const first = await startDevice(stage, ann, 'phone')
+    const second = await openApp(stage, { context: first.context })
+    const tablet = await startDevice(stage, ann, 'tablet')
+    const id = await tablet.page.evaluate(() => client.createChannel({ name: 'photos' }))
+    await untilStatus(first, ({ channels }) => channels[0]?.sync.state === 'live')
+    let [isDead, dead] = [true, 0]
+    const isFeed = (url: URL) => url.pathname.includes('/channel-') && url.searchParams.get('feed') === 'longpoll'
+    await first.page.route(isFeed, async (route) => {
+      if (isDead)
+        dead += 1 // nobody answers
+      else await route.continue()
+    })
+    await write(tablet, id, 'heard')
+    await untilNotes(first, id, ['heard'])
+    await eventually(() => expect(dead).toBe(1))
+    await write(tablet, id, 'not heard')
 
-  await first.page.evaluate(() => {
-    const now = Date.now.bind(Date)
-    Date.now = () => now() + 30_000 // all that runs on while a laptop sleeps
-  })
-  isDead = false
-  await second.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
-  await untilNotes(second, id, ['heard', 'not heard'], 15_000)
-})
+    await first.page.evaluate(() => {
+      const now = Date.now.bind(Date)
+      Date.now = () => now() + 30_000 // all that runs on while a laptop sleeps
+    })
+    isDead = false
+    await second.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+    await untilNotes(second, id, ['heard', 'not heard'], 15_000)
+  },
+)
 
-test('what one tab destroys is destroyed for all: the others show nothing, ask nothing, and begin anew', async () => {
-  needs('browser')
-  const stage = await openStage()
-  const ann = addressOf('ann')
-  const first = await startDevice(stage, ann, 'phone')
-  const [second, third] = [
-    await openApp(stage, { context: first.context }),
-    await openApp(stage, { context: first.context }),
-  ]
-  const id = await first.page.evaluate(() => client.createChannel({ name: 'photos' }))
-  await untilStatus(third, ({ channels }) => channels[0]?.local !== undefined)
-  await write(third, id, 'note')
-  await untilStatus(second, ({ channels }) => channels[0]?.sync.state === 'live')
+thoroughTest(
+  'what one tab destroys is destroyed for all: the others show nothing, ask nothing, and begin anew',
+  async () => {
+    needs('browser')
+    const stage = await openStage()
+    const ann = addressOf('ann')
+    const first = await startDevice(stage, ann, 'phone')
+    const [second, third] = [
+      await openApp(stage, { context: first.context }),
+      await openApp(stage, { context: first.context }),
+    ]
+    const id = await first.page.evaluate(() => client.createChannel({ name: 'photos' }))
+    await untilStatus(third, ({ channels }) => channels[0]?.local !== undefined)
+    await write(third, id, 'note')
+    await untilStatus(second, ({ channels }) => channels[0]?.sync.state === 'live')
 
-  for (const destroying of [second, first]) {
-    await destroying.page.evaluate(() => client.destroy())
-    for (const tab of [first, second, third]) {
-      const { registration, channels, devices } = await untilStatus(tab, (one) => one.registration.state === 'none')
-      expect([registration, channels, devices]).toEqual([{ state: 'none' }, [], []])
-      expect(await tab.page.evaluate(() => indexedDB.databases())).toEqual([])
+    for (const destroying of [second, first]) {
+      await destroying.page.evaluate(() => client.destroy())
+      for (const tab of [first, second, third]) {
+        const { registration, channels, devices } = await untilStatus(tab, (one) => one.registration.state === 'none')
+        expect([registration, channels, devices]).toEqual([{ state: 'none' }, [], []])
+        expect(await tab.page.evaluate(() => indexedDB.databases())).toEqual([])
+      }
+      for (const { page } of [first, second, third]) {
+        await page.reload()
+        await begin(page)
+      }
+      await registerApp(stage, first, ann, 'phone')
+      await untilStatus(third, ({ channels }) => channels[0]?.sync.state === 'live')
+      await untilNotes(third, id, ['note'])
     }
-    for (const { page } of [first, second, third]) {
-      await page.reload()
-      await begin(page)
-    }
-    await registerApp(stage, first, ann, 'phone')
-    await untilStatus(third, ({ channels }) => channels[0]?.sync.state === 'live')
-    await untilNotes(third, id, ['note'])
-  }
-  for (const { complaints } of [first, second, third]) expect(complaints).toEqual([])
-})
+    for (const { complaints } of [first, second, third]) expect(complaints).toEqual([])
+  },
+)
 
-test('every tab is told of a document that the server does not take', async () => {
+thoroughTest('every tab is told of a document that the server does not take', async () => {
   needs('browser')
   needs('refusals by status')
   const stage = await openStage()
@@ -236,7 +243,7 @@ test('every tab is told of a document that the server does not take', async () =
   }
 })
 
-test('attachments are copied by browsers as they are, whatever they say of themselves', async () => {
+thoroughTest('attachments are copied by browsers as they are, whatever they say of themselves', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')
@@ -266,7 +273,7 @@ test('attachments are copied by browsers as they are, whatever they say of thems
   }
 })
 
-test('twelve channels are in sync over the six connections of a browser', async () => {
+thoroughTest('twelve channels are in sync over the six connections of a browser', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')

@@ -5,7 +5,7 @@ import { installDocstate } from '../docstate/install.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { sharedCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
-import { amount } from '../support/thorough.ts'
+import { amount, thoroughTest } from '../support/thorough.ts'
 import { make, order, startFleet, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
@@ -82,7 +82,7 @@ test('workers at three nodes that all visit the same databases run each handler 
   await race.settled()
 })
 
-test('… with a node that is killed in the middle and brought back', { timeout }, async () => {
+thoroughTest('… with a node that is killed in the middle and brought back', { timeout }, async () => {
   needs('cluster')
   const cluster = await sharedCluster()
   const race = await startRace(cluster)

@@ -158,14 +158,14 @@ describe('what may not be written is refused with the reason', () => {
   })
 })
 
-test('a thousand requests leave it as it was', async () => {
+test('hundreds of requests leave it as it was', async () => {
   const rig = await startInbox({ perMinute: 60 })
   const statuses = new Map<number, number>()
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 6; round++) {
     const answers = await Promise.all(Array.from({ length: 50 }, () => rig.post({ type: '__proto__' })))
     for (const { status } of answers) statuses.set(status, (statuses.get(status) ?? 0) + 1)
   }
   expect([...statuses.keys()].sort()).toEqual([403, 429])
-  expect(statuses.get(403)!).toBeLessThan(200)
+  expect(statuses.get(403)!).toBeLessThan(150)
   expect(await rig.documents()).toEqual([])
 })

@@ -3,26 +3,31 @@ import { readIndexCopies } from '../../sidecar/couch/index-copies.ts'
 import { needs } from '../support/couchdb.ts'
 import { sharedCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { configureAll, fill, map, onlyBeginningWith, slowMap, startIndexes, write } from './rig.ts'
 
-test('with writes going on, copies that always lack the newest are fresh again and again, and no failure', async () => {
-  needs('cluster')
-  const cluster = await sharedCluster()
-  const { couch, tell, fresh, indexes } = startIndexes({
-    ...{ url: cluster.nodes[0]!.url, share: onlyBeginningWith('busy') },
-  })
-  await configureAll(couch, 'ken', 'batch_channels', '0')
-  await configureAll(couch, 'ken', 'incremental_channels', '0')
-  const db = await fill(couch, 50, { one: map }, 'busy')
-  const began = Date.now()
-  while (Date.now() - began < 15_000) {
-    await write(couch, db.name, 2)
-    tell(db.name)
-  }
-  expect(indexes.counts().built).toBeGreaterThan(3)
-  expect(indexes.counts().failures).toBe(0)
-  await eventually(() => expect(fresh(db.name)).toEqual([true]))
-}, 60_000)
+thoroughTest(
+  'with writes going on, copies that always lack the newest are fresh again and again, and no failure',
+  async () => {
+    needs('cluster')
+    const cluster = await sharedCluster()
+    const { couch, tell, fresh, indexes } = startIndexes({
+      ...{ url: cluster.nodes[0]!.url, share: onlyBeginningWith('busy') },
+    })
+    await configureAll(couch, 'ken', 'batch_channels', '0')
+    await configureAll(couch, 'ken', 'incremental_channels', '0')
+    const db = await fill(couch, 50, { one: map }, 'busy')
+    const began = Date.now()
+    while (Date.now() - began < 15_000) {
+      await write(couch, db.name, 2)
+      tell(db.name)
+    }
+    expect(indexes.counts().built).toBeGreaterThan(3)
+    expect(indexes.counts().failures).toBe(0)
+    await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  },
+  60_000,
+)
 
 test('on three nodes every copy of an index is built before it is called fresh', async () => {
   needs('cluster')

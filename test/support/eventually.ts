@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * A pause between two tries lasts as long as a fifth of the waiting so far, and four times what the try took: what takes
  * long is not asked for often, and a test that asks for much is not what keeps CouchDB busy. Milliseconds.
  */
-const PAUSES = { leastMs: 10, mostMs: 1000, ofWaiting: 1 / 5, ofTrying: 4 }
+const PAUSES = { leastMs: 10, mostMs: 250, ofWaiting: 1 / 5, ofTrying: 4 }
 
 /**
  * Runs the assertion until it holds, and returns what it returns; rethrows its last failure when it has not held

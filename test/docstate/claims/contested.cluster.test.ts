@@ -3,7 +3,7 @@ import type { Control } from '../../../sidecar/docstate/control.ts'
 import { needs } from '../../support/couchdb.ts'
 import { sharedCluster, type CouchCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
-import { amount } from '../../support/thorough.ts'
+import { amount, thoroughTest } from '../../support/thorough.ts'
 import { startRace, type Race } from './cluster-race.ts'
 
 /** Counts what each document's handler has done. */
@@ -52,7 +52,7 @@ test('workers at three nodes that race for every document run each handler once'
   expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
 })
 
-test('… with one of three nodes down, and when it is back', { timeout }, async () => {
+thoroughTest('… with one of three nodes down, and when it is back', { timeout }, async () => {
   needs('cluster')
   const cluster = await sharedCluster()
   const { effects, register } = countEffects()

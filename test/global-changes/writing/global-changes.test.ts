@@ -93,8 +93,11 @@ test('a database that was deleted and made again while nobody ran', async () => 
   needs('database identity')
   const db = await freshDb('orders')
   await db.put({ _id: 'a' })
-  const first = startGlobalChanges()
+  const first = startGlobalChanges({ settings: { ...settings, sweep_interval: 200 } })
   await first.seen(db.name, ['created', 'updated'])
+  const noted = async () =>
+    JSON.stringify(await first.events.find(`_local/couchdb-sidecar:databases:${bucketOf(db.name)}`))
+  await eventually(async () => expect(await noted()).toContain(db.name)) // else what is gone was never known
   await first.stop()
   const { instance_start_time: before } = await db.info()
   await eventually(async () => {

@@ -7,7 +7,6 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
-import { oneAtATime } from '../support/one-at-a-time.ts'
 import { amount, sample } from '../support/thorough.ts'
 import { handlersModule } from './handlers.ts'
 import { probe, untilSettled, writeJobs } from './jobs.ts'
@@ -15,8 +14,6 @@ import { mishaps, startWorld } from './mishaps.ts'
 import { startRecorder } from './recorder.ts'
 import { outcomesOf, rowOf } from './report.ts'
 import { startWorker } from './trio.ts'
-
-oneAtATime()
 
 const PER_TYPE = amount(100, 2000) // of park and retry; safe has as many as both
 const ROUNDS = amount(1, 4)

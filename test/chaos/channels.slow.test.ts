@@ -1,19 +1,15 @@
-/** Three sidecars and one mishap after the other, while people make, change and close channels: see `chaos.test.ts`. */
+/** Three sidecars and one mishap after the other, while people make, change and close channels: see `chaos.process.test.ts`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { oneAtATime } from '../support/one-at-a-time.ts'
 import { startTestSmtp } from '../support/smtp.ts'
-import { amount } from '../support/thorough.ts'
 import { differences } from './differences.ts'
 import { KILL, mishaps, startWorld } from './mishaps.ts'
 import { addPerson, answersTo, askInVain, useChannel, type Wish } from './people.ts'
 import { CONTROL_DB, startWorker } from './trio.ts'
 
-oneAtATime()
-
-const MISHAPS = amount(2, 28)
+const MISHAPS = 28
 const CHANNELS = ['photos', 'diary', 'plans']
 const HEAL_MS = 180_000
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))
