@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { performance } from 'node:perf_hooks'
 import { counter, defineGroup, gauge, one } from '../metric.ts'
 
 const US = 1_000_000
