@@ -34,7 +34,7 @@ export async function createControl(): Promise<Control> {
   return control
 }
 
-/** As `createControl`, for all tests of a file: whoever opens it, closes it. */
+/** As `createControl`, for all tests of a file, which has to close it. */
 export async function openControl(): Promise<Control> {
   const name = uniqueName('control')
   const server = createCouch({ url: couchUrl() })

@@ -39,7 +39,7 @@ export async function runInProcess(args: readonly string[], settings: Settings =
   return { code: await run(terminal, packageJson.version, args), ...said }
 }
 
-/** Where nobody looks, and no `.env` file is. */
+/** No terminal, and no `.env` file. */
 const terminalFor = (env: Settings, signal: AbortSignal, say: (line: string) => void) => ({
   env,
   envFile: '/dev/null',

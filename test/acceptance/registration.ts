@@ -22,7 +22,7 @@ export interface Registration<S extends Sidecar = Sidecar> {
   readonly settings: Settings
 }
 
-/** As `startRegistration`, for all tests of a file: whoever opens it, closes it. */
+/** As `startRegistration`, for all tests of a file, which has to close it. */
 export const openRegistration = (more: Settings = {}) => openWith(launchSidecar, more, false)
 
 /** Belongs to the running test. */

@@ -1,7 +1,7 @@
 /**
  * The sidecar as people run it: a program that knows nothing but its settings. What the tests learn of it, it has written
- * to its output, to CouchDB, or into a mail. It runs in the tests' process, which is the same program for a third of the
- * time; as a process of its own where a test needs that (`process.ts`), and for all tests where `SIDECAR_AS=process` or
+ * to its output, to CouchDB, or into a mail. It runs in the tests' process, which is the same program at a fraction of the
+ * processor time; as a process of its own where a test needs that (`process.ts`), and for all tests where `SIDECAR_AS=process` or
  * `TEST_IMAGE`, the image of a container to run, is set.
  */
 import { launchInProcess, runInProcess } from './in-process.ts'
@@ -10,7 +10,7 @@ import { endWithTest, type Ended, type Settings, type Sidecar } from './sidecar.
 
 const asProcess = (): boolean => process.env.SIDECAR_AS === 'process' || !!process.env.TEST_IMAGE
 
-/** Starts it, and waits until it is up; for all tests of a file: whoever launches it, ends it. */
+/** Starts it, and waits until it is up; for all tests of a file, which has to end it. */
 export const launchSidecar = (settings: Settings): Promise<Sidecar> =>
   (asProcess() ? launchProcess : launchInProcess)(settings)
 

@@ -8,7 +8,7 @@ const PAUSES = { leastMs: 10, mostMs: 250, ofWaiting: 1 / 5, ofTrying: 4 }
 
 /**
  * Runs the assertion until it holds, and returns what it returns; rethrows its last failure when it has not held
- * `within` milliseconds (30,000 unless told). For whatever becomes true by itself: no test sleeps for a fixed time.
+ * `within` milliseconds (30,000 unless told). For what becomes true by itself.
  *
  * @example
  * await eventually(async () => expect((await db.get('a')).state).toBe('done'))

@@ -52,7 +52,7 @@ export async function startTestSmtp(): Promise<TestSmtp> {
   return smtp
 }
 
-/** As `startTestSmtp`, for all tests of a file: whoever opens it, closes it. */
+/** As `startTestSmtp`, for all tests of a file, which has to close it. */
 export async function openTestSmtp(): Promise<TestSmtp> {
   const accepted: AcceptedMail[] = []
   const commands: string[] = []
