@@ -29,6 +29,8 @@ export class Body {
   #left: number
   #hasRows = false
   #hasWaited = false
+  /** Its time has gone by with no row. */
+  #isOverdue = false
   #isOpen = true
 
   /** @param first what was read already; it is not kept, for a reader may wait for hours */
@@ -88,7 +90,7 @@ export class Body {
   #isComplete(): boolean {
     if (this.#ending.signal.aborted || this.#left <= 0) return true
     const { reading, query } = this.#options
-    return !reading.isBehind && (this.#mustBeWhole || (query.feed === 'longpoll' && this.#hasRows))
+    return !reading.isBehind && (this.#mustBeWhole || this.#isOverdue || (query.feed === 'longpoll' && this.#hasRows))
   }
 
   async #read(): Promise<readonly Update[]> {
@@ -104,7 +106,8 @@ export class Body {
   #onQuiet(): void {
     const { reading, query } = this.#options
     if (query.heartbeatMs === undefined) {
-      if (!reading.isBehind) this.end()
+      if (reading.isBehind) this.#isOverdue = true
+      else this.end()
     } else if (this.#controller.desiredSize! > 0) this.#write(this.#format.beat) // whoever is slow needs none
   }
 
@@ -115,6 +118,7 @@ export class Body {
     this.#write(this.#format.rows(rows, !this.#hasRows))
     this.#left -= updates.length
     this.#hasRows = true
+    this.#isOverdue = false
     return true
   }
 

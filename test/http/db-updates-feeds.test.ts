@@ -110,6 +110,24 @@ test.each(endless)('%s: ends when nothing has come for its time, a minute at the
   }
 })
 
+test.each(endless)('%s: ends when its time went by while it looked whether there was anything', async (feed) => {
+  const clock = createManualClock()
+  const proxy = await startFaultyProxy()
+  const [begin, look] = [hold('request'), hold('request')]
+  proxy.next(begin.fault, isPage) // the first place of what all readers live by: they look again from there
+  const { url } = await start({ url: proxy.url, clock })
+  await eventually(() => expect(begin.isThere()).toBe(true))
+  const reader = await openFeed(`${url}?feed=${feed}&since=now&timeout=500`)
+  await eventually(() => expect([reader.text !== '', clock.sleeping]).toEqual([true, 1]))
+  proxy.next(look.fault, isPage)
+  begin.release()
+  await eventually(() => expect(look.isThere()).toBe(true))
+  await clock.advance(500)
+  expect(reader.ended).toBe(false)
+  look.release()
+  await eventually(() => expect(reader.ended).toBe(true))
+})
+
 test('the time of a continuous feed begins anew with each row', async () => {
   const clock = createManualClock()
   const { db, url } = await start({ clock })
