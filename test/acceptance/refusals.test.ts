@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { guessesIdOf } from '../../sidecar/devices/names.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import {
   askAgain,
   askForMail,
@@ -76,7 +77,7 @@ test('guesses by confirm documents are counted, also when all have one id', asyn
   expect((await untilState(registration, device._id, 'error')).error).toMatchObject({ code: 'too_many_attempts' })
 })
 
-test('of many guesses by confirm documents at once no more than five are compared', async () => {
+thoroughTest('of many guesses by confirm documents at once no more than five are compared', async () => {
   const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { inState, rolesOf, startWithMember } from './rig.ts'
 
 async function start() {
@@ -13,7 +14,7 @@ async function start() {
   return { ...all, removeBob }
 }
 
-test('of a member who has filled his own database with what nobody can read together', async () => {
+thoroughTest('of a member who has filled his own database with what nobody can read together', async () => {
   const { couch, his, bob, bobs, record, removeBob } = await start()
   const text = 'x'.repeat(7_900_000)
   for (let i = 0; i < 9; i++) {

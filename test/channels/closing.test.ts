@@ -9,6 +9,7 @@ import type { Context } from '../../sidecar/docstate/types.ts'
 import { createTestCouch, freshDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { cut, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { sample, thoroughTest } from '../support/thorough.ts'
 import { channel, inState, rolesOf, startWithMember, startWorker, type WorkerOptions } from './rig.ts'
 
 async function start(options: WorkerOptions = {}) {
@@ -69,7 +70,7 @@ test('a channel that is made again is on its owner’s devices, also if what the
   await inState(couch, anns, 'subscription:photos', 'active')
 })
 
-test('so it is if the worker that has begun to make it dies', async () => {
+thoroughTest('so it is if the worker that has begun to make it dies', async () => {
   const proxy = await startFaultyProxy()
   const { couch, controlDb, ann, anns, ready, record, put } = await start({ url: proxy.url })
   await put({ ...ready, state: 'closing', close: 'delete' })
@@ -106,7 +107,7 @@ test('what was refused, or was never seen, is closed at once, and nothing else i
   await inState(couch, anns, 'offline', 'ready')
 })
 
-test('what is closed before anybody has said its database is closed, with that', async () => {
+thoroughTest('what is closed before anybody has said its database is closed, with that', async () => {
   const all = await start()
   const { couch, ann, anns, put } = all
   /** As a device that has not heard of it yet. */
@@ -125,7 +126,7 @@ test('what is closed before anybody has said its database is closed, with that',
   expect(await exists(again.database)).toBe(true)
 })
 
-test('a channel that was closed while it was being made is not made', async () => {
+thoroughTest('a channel that was closed while it was being made is not made', async () => {
   const all = await start()
   const { couch, control, controlDb, ann, anns, put, record } = all
   await put({ ...channel(ann, 'called off'), state: 'closing', close: 'delete' })
@@ -139,7 +140,7 @@ test('a channel that was closed while it was being made is not made', async () =
   expect(await exists(database)).toBe(false)
 })
 
-test('a name is free for another document when the one that had it is closed', async () => {
+thoroughTest('a name is free for another document when the one that had it is closed', async () => {
   const proxy = await startFaultyProxy()
   const { couch, controlDb, ann, anns, ready, record, put } = await start({ url: proxy.url })
   proxy.plan(({ path }) => (path.startsWith('/_users') ? cut : undefined)) // nobody can be told
@@ -174,7 +175,7 @@ test('a worker that is late, and fails, leaves no database behind', async () => 
   expect(await exists(name)).toBe(false)
 })
 
-test.each(['delete', 'archive'])(
+test.each(sample(['delete', 'archive'], 2))(
   'what a late worker leaves of a channel that has ended (%s), and dies, ends, too',
   async (close) => {
     const { couch, control, anns, ready, put } = await start()

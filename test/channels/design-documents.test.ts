@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Couch } from '../../sidecar/couch/client.ts'
-import { runProcess } from '../acceptance/process.ts'
+import { runCommand } from '../acceptance/start.ts'
 import { ddocFolder } from '../deploy/folder.ts'
 import { couchUrl, deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -36,7 +36,7 @@ test('deploy makes no database for a channel that has lost its own', async () =>
   const name = String((await inState(couch, database, 'photos', 'ready')).database)
   await deleteDb(name)
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb }
-  expect(await runProcess(['deploy'], settings)).toMatchObject({ code: 0 })
+  expect(await runCommand(['deploy'], settings)).toMatchObject({ code: 0 })
   await expect(couch.db(name).info()).rejects.toMatchObject({ code: 'not_found' })
 })
 
@@ -59,14 +59,14 @@ test('deploy brings what has changed into the channels that are there, and into 
     writeFileSync(join(folder, path), text)
   }
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb, SIDECAR_CHANNEL_DDOCS: folder }
-  const { code, stdout } = await runProcess(['deploy'], settings) // it says on stderr how far it is, where it takes its time
+  const { code, stdout } = await runCommand(['deploy'], settings) // it says on stderr how far it is, where it takes its time
   expect(code).toBe(0)
   expect(stdout.match(new RegExp(`^${photos}$`, 'gm')), 'told of once').toHaveLength(1)
   for (const db of [photos!, diary!]) {
     expect(await notes(phone.couch, db, 'by')).toEqual(['red'])
     expect(await notes(phone.couch, db, 'more')).toEqual(['hello'])
   }
-  const followed = await runProcess(['deploy', '--dry-run'], { ...settings, SIDECAR_DATABASES: photos! })
+  const followed = await runCommand(['deploy', '--dry-run'], { ...settings, SIDECAR_DATABASES: photos! })
   expect(followed.stdout.match(new RegExp(`^${photos}$`, 'gm')), 'also where it is followed').toHaveLength(1)
   expect(followed.stdout).toContain('  _design/docstate would be created\n')
   expect(await couch.db(old!).find('_design/more')).toBeUndefined()

@@ -105,7 +105,7 @@ test('wherever a worker dies, another one finishes: one database, no access too 
   const steps = [
     ...sample(
       Array.from({ length: writes }, (_, index) => writes - index),
-      20,
+      40,
     ),
   ]
   const one = async () => {

@@ -4,6 +4,7 @@ import { systemClock } from '../../sidecar/core/clock.ts'
 import { ownerHashOf } from '../../sidecar/devices/names.ts'
 import { deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { addDevice, channel, databaseOf, inState, newPerson, startWithOwner, type WorkerOptions } from './rig.ts'
 
 async function start(config: WorkerOptions['config'] = {}) {
@@ -90,7 +91,7 @@ test('what is answered does not tell who has a device', async () => {
   expect(reasons[1]).toEqual(reasons[0])
 })
 
-test('who is in a thousand channels is invited to no more of them', async () => {
+thoroughTest('who is in a thousand channels is invited to no more of them', async () => {
   const { control, ann, own, change, photosIn } = await start()
   const { address, role } = newPerson('bob')
   const channels = Array.from({ length: 1000 }, (_, i) => `channel:${i}`)

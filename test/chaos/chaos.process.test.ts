@@ -15,7 +15,7 @@ import { startRecorder } from './recorder.ts'
 import { outcomesOf, rowOf } from './report.ts'
 import { startWorker } from './trio.ts'
 
-const PER_TYPE = amount(100, 2000) // of park and retry; safe has as many as both
+const PER_TYPE = amount(50, 2000) // of park and retry; safe has as many as both
 const ROUNDS = amount(1, 4)
 const STEP = 2 // of the mishaps that are drawn
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { Status } from '../../client/src/index.ts'
 import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { hasNote, hasNoteOnceSynced, lacksNote, startRegistered, untilLive, untilPlace } from './notes.ts'
 import { channelOf, newAddress, registerDevice, startStage, untilStatus, type Device } from './stage.ts'
 
@@ -99,28 +100,31 @@ test('a pause is for all devices, or for this one; and so is its end', async () 
   await untilStatus(phone.client, () => !channelOf(phone.client, id).onlyHere)
 })
 
-test('what is forgotten of a channel that is paused, or ended, is not here again before it is synced again', async () => {
-  const stage = await startStage()
-  const phone = await startRegistered(stage)
-  const { client } = phone
-  const id = await client.createChannel({ name: 'photos' })
-  await client.open(id).put({ _id: 'note' })
-  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
-  await expect(client.forget(id)).rejects.toMatchObject({ code: 'in_use' })
-  const steps = [
-    [() => client.pause(id), () => client.resume(id)],
-    [() => client.end(id), () => client.accept(id)],
-  ] as const
-  for (const [leave, comeBack] of steps) {
-    await leave()
-    expect(channelOf(client, id)).toHaveProperty('local')
-    await client.forget(id)
-    expect(channelOf(client, id)).not.toHaveProperty('local')
-    expect(() => client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
-    await comeBack()
-    await hasNoteOnceSynced(phone, id, 'note')
-  }
-})
+thoroughTest(
+  'what is forgotten of a channel that is paused, or ended, is not here again before it is synced again',
+  async () => {
+    const stage = await startStage()
+    const phone = await startRegistered(stage)
+    const { client } = phone
+    const id = await client.createChannel({ name: 'photos' })
+    await client.open(id).put({ _id: 'note' })
+    await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+    await expect(client.forget(id)).rejects.toMatchObject({ code: 'in_use' })
+    const steps = [
+      [() => client.pause(id), () => client.resume(id)],
+      [() => client.end(id), () => client.accept(id)],
+    ] as const
+    for (const [leave, comeBack] of steps) {
+      await leave()
+      expect(channelOf(client, id)).toHaveProperty('local')
+      await client.forget(id)
+      expect(channelOf(client, id)).not.toHaveProperty('local')
+      expect(() => client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
+      await comeBack()
+      await hasNoteOnceSynced(phone, id, 'note')
+    }
+  },
+)
 
 test('a device that is revoked says so, syncs nothing more, and keeps what is there', async () => {
   const stage = await startStage()
@@ -147,7 +151,7 @@ test('a device that is revoked says so, syncs nothing more, and keeps what is th
   await hasNote(tablet, id, 'after')
 }, 90_000)
 
-test('the app is told at once of a channel that no server would take', async () => {
+thoroughTest('the app is told at once of a channel that no server would take', async () => {
   const stage = await startStage()
   const { client } = await startRegistered(stage)
   const half = '\ud83d'

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { startWorker } from '../channels/rig.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { hasNoteOnceSynced, lacksNote, startRegistered, untilLive, untilPlace } from './notes.ts'
 import { channelOf, newAddress, startStage, untilStatus, type Stage } from './stage.ts'
 
@@ -40,32 +41,35 @@ test('a channel that is made again is another one; what is here of the first sta
   expect(await first.get('of the first life')).toMatchObject({ _id: 'of the first life' })
 })
 
-test('one that was forgotten meanwhile, or never here, is there from the first second when it is made again', async () => {
-  const stage = await startStage()
-  const ann = newAddress('ann')
-  const phone = await startRegistered(stage, ann)
-  const id = await phone.client.createChannel({ name: 'photos' })
-  await untilLive(phone, id)
-  await phone.client.closeChannel(id, 'delete')
-  await untilStatus(phone.client, () => channelOf(phone.client, id).state === 'closed')
-  await phone.client.forget(id)
-  expect(() => phone.client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
-  const tablet = await startRegistered(stage, ann, 'tablet')
-  await untilPlace(tablet, id, 'closed')
+thoroughTest(
+  'one that was forgotten meanwhile, or never here, is there from the first second when it is made again',
+  async () => {
+    const stage = await startStage()
+    const ann = newAddress('ann')
+    const phone = await startRegistered(stage, ann)
+    const id = await phone.client.createChannel({ name: 'photos' })
+    await untilLive(phone, id)
+    await phone.client.closeChannel(id, 'delete')
+    await untilStatus(phone.client, () => channelOf(phone.client, id).state === 'closed')
+    await phone.client.forget(id)
+    expect(() => phone.client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
+    const tablet = await startRegistered(stage, ann, 'tablet')
+    await untilPlace(tablet, id, 'closed')
 
-  await stage.couch.down()
-  for (const { client } of [phone, tablet]) {
-    await client.createChannel({ id, name: 'photos' })
-    expect(channelOf(client, id)).toMatchObject({ place: 'unready', local: expect.any(String) as string })
-  }
-  await phone.client.open(id).put({ _id: 'from the phone' })
-  await tablet.client.open(id).put({ _id: 'from the tablet' })
-  await stage.couch.up()
-  await hasNoteOnceSynced(phone, id, 'from the tablet')
-  await hasNoteOnceSynced(tablet, id, 'from the phone')
-})
+    await stage.couch.down()
+    for (const { client } of [phone, tablet]) {
+      await client.createChannel({ id, name: 'photos' })
+      expect(channelOf(client, id)).toMatchObject({ place: 'unready', local: expect.any(String) as string })
+    }
+    await phone.client.open(id).put({ _id: 'from the phone' })
+    await tablet.client.open(id).put({ _id: 'from the tablet' })
+    await stage.couch.up()
+    await hasNoteOnceSynced(phone, id, 'from the tablet')
+    await hasNoteOnceSynced(tablet, id, 'from the phone')
+  },
+)
 
-test('a channel that cannot be made says why, and is mended under the same id', async () => {
+thoroughTest('a channel that cannot be made says why, and is mended under the same id', async () => {
   const stage = await startStage()
   const { client } = await startRegistered(stage)
   await client.createChannel({ name: 'photos' })
@@ -97,16 +101,19 @@ test('a channel that the sidecar has seen, and not made yet, can be closed', asy
   await untilStatus(client, () => channelOf(client, id).state === 'closed')
 })
 
-test('a channel that is being made again cannot be closed until it is made: nobody could tell which one is meant', async () => {
-  const stage = await startStage()
-  const { client } = await startRegistered(stage)
-  const id = await client.createChannel({ name: 'photos' })
-  await untilStatus(client, () => channelOf(client, id).state === 'ready')
-  await client.closeChannel(id, 'delete')
-  await untilStatus(client, () => channelOf(client, id).state === 'closed')
-  await stage.stopWorker()
-  await client.createChannel({ id, name: 'photos' })
-  await accept(stage, id)
-  await untilStatus(client, () => channelOf(client, id).state === 'accepted')
-  await expect(client.closeChannel(id, 'delete')).rejects.toMatchObject({ code: 'wrong_state' })
-})
+thoroughTest(
+  'a channel that is being made again cannot be closed until it is made: nobody could tell which one is meant',
+  async () => {
+    const stage = await startStage()
+    const { client } = await startRegistered(stage)
+    const id = await client.createChannel({ name: 'photos' })
+    await untilStatus(client, () => channelOf(client, id).state === 'ready')
+    await client.closeChannel(id, 'delete')
+    await untilStatus(client, () => channelOf(client, id).state === 'closed')
+    await stage.stopWorker()
+    await client.createChannel({ id, name: 'photos' })
+    await accept(stage, id)
+    await untilStatus(client, () => channelOf(client, id).state === 'accepted')
+    await expect(client.closeChannel(id, 'delete')).rejects.toMatchObject({ code: 'wrong_state' })
+  },
+)

@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import {
   channelOf,
   newAddress,
@@ -50,7 +51,7 @@ test('a disk that is full for a while ends no registration', async () => {
   await untilStatus(client, ({ registration: { state, failure } }) => state === 'confirming' && !failure)
 })
 
-test('a channel that became ready while the disk was full is synced when it is not', async () => {
+thoroughTest('a channel that became ready while the disk was full is synced when it is not', async () => {
   const { stage, disk, folder, ...device } = await startWithDisk()
   const { client } = device
   await registerDevice(stage, { ...device, folder }, newAddress('ann'))

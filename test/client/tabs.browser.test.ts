@@ -37,29 +37,32 @@ const channelIn = async (device: BrowserDevice, name: string) => {
   return status.channels.find((one) => one.name === name)!
 }
 
-test('two browsers are two devices: each has what was written on the other, also after both were offline', async () => {
-  needs('browser')
-  const stage = await openStage()
-  const ann = addressOf('ann')
-  const phone = await startDevice(stage, ann, 'phone')
-  const tablet = await startDevice(stage, ann, 'tablet')
-  const id = await phone.page.evaluate(() => client.createChannel({ name: 'photos' }))
-  await write(phone, id, 'first')
-  await channelIn(tablet, 'photos')
-  await untilNotes(tablet, id, ['first'])
+thoroughTest(
+  'two browsers are two devices: each has what was written on the other, also after both were offline',
+  async () => {
+    needs('browser')
+    const stage = await openStage()
+    const ann = addressOf('ann')
+    const phone = await startDevice(stage, ann, 'phone')
+    const tablet = await startDevice(stage, ann, 'tablet')
+    const id = await phone.page.evaluate(() => client.createChannel({ name: 'photos' }))
+    await write(phone, id, 'first')
+    await channelIn(tablet, 'photos')
+    await untilNotes(tablet, id, ['first'])
 
-  for (const { context } of [phone, tablet]) await context.setOffline(true)
-  await write(phone, id, 'from the phone')
-  await write(tablet, id, 'from the tablet')
-  await untilStatus(phone, ({ online }) => !online)
-  await untilNotes(phone, id, ['first', 'from the phone'])
-  await untilNotes(tablet, id, ['first', 'from the tablet'])
-  for (const { context } of [phone, tablet]) await context.setOffline(false)
-  for (const device of [phone, tablet]) await untilNotes(device, id, ['first', 'from the phone', 'from the tablet'])
-  for (const { complaints } of [phone, tablet]) expect(complaints).toEqual([])
-})
+    for (const { context } of [phone, tablet]) await context.setOffline(true)
+    await write(phone, id, 'from the phone')
+    await write(tablet, id, 'from the tablet')
+    await untilStatus(phone, ({ online }) => !online)
+    await untilNotes(phone, id, ['first', 'from the phone'])
+    await untilNotes(tablet, id, ['first', 'from the tablet'])
+    for (const { context } of [phone, tablet]) await context.setOffline(false)
+    for (const device of [phone, tablet]) await untilNotes(device, id, ['first', 'from the phone', 'from the tablet'])
+    for (const { complaints } of [phone, tablet]) expect(complaints).toEqual([])
+  },
+)
 
-test('a member is asked, reads and writes, and is removed: from then on he gets nothing', async () => {
+thoroughTest('a member is asked, reads and writes, and is removed: from then on he gets nothing', async () => {
   needs('browser')
   const stage = await openStage()
   const [ann, bob] = [addressOf('ann'), addressOf('bob')]
@@ -105,7 +108,7 @@ test('a member is asked, reads and writes, and is removed: from then on he gets 
   await untilNotes(phone, id, ['first', 'his', 'second'])
 })
 
-test('a page that is reloaded at any moment goes on where it was', async () => {
+thoroughTest('a page that is reloaded at any moment goes on where it was', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')

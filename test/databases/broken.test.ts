@@ -3,14 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { cut, refuse, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+import { sample } from '../support/thorough.ts'
 import { createPrefix, make, order, startFleet } from './rig.ts'
 
 const HARDLY = [600_000, 600_000] as const
 
-test.each<[string, Fault, number]>([
-  ['one try each', refuse(500), 16],
+const troubles: readonly (readonly [string, Fault, number])[] = [
   ['ten in a row, and then none for a while', cut, 12],
-])(
+  ['one try each', refuse(500), 16],
+]
+
+test.each(sample(troubles, 2))(
   'databases that were visited before and cannot be read now are not asked in a loop: %s',
   async (_, fault, most) => {
     const prefix = createPrefix()

@@ -5,6 +5,7 @@ import { seeded } from '../chaos/seeded.ts'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { cut, cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { createPrefix, make, order, startFleet, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
@@ -83,16 +84,20 @@ test('nothing is lost, and nothing done twice, on a network that loses many requ
   expect(writes).toBeGreaterThan(48) // each claim and each save would have been one
 }, 90_000)
 
-test('a network that is gone for a while is waited for, and everything goes on when it is back', async () => {
-  const { proxy, databases, rig } = await start(6, 20, SOON)
-  await eventually(() => expect(rig.handled.length).toBeGreaterThan(10))
-  await proxy.down()
-  for (const database of databases) await putOrders(database, 20, 20)
-  for (const { name } of databases) rig.tell(name)
-  const troubles = () => [...rig.engines.values()].filter((engine) => engine.health().trouble === 'unreachable')
-  await eventually(() => expect(troubles().length).toBeGreaterThan(0))
-  await proxy.up()
-  await allInvoiced(databases, 40)
-  expect(rig.handled).toHaveLength(240)
-  expect(new Set(rig.handled).size).toBe(240)
-}, 90_000)
+thoroughTest(
+  'a network that is gone for a while is waited for, and everything goes on when it is back',
+  async () => {
+    const { proxy, databases, rig } = await start(6, 20, SOON)
+    await eventually(() => expect(rig.handled.length).toBeGreaterThan(10))
+    await proxy.down()
+    for (const database of databases) await putOrders(database, 20, 20)
+    for (const { name } of databases) rig.tell(name)
+    const troubles = () => [...rig.engines.values()].filter((engine) => engine.health().trouble === 'unreachable')
+    await eventually(() => expect(troubles().length).toBeGreaterThan(0))
+    await proxy.up()
+    await allInvoiced(databases, 40)
+    expect(rig.handled).toHaveLength(240)
+    expect(new Set(rig.handled).size).toBe(240)
+  },
+  90_000,
+)

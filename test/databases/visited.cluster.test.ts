@@ -11,9 +11,9 @@ import { make, order, startFleet, type RigOptions } from './rig.ts'
 const SOON = [300, 300] as const
 /** Few at a time are claimed by all workers at the same time. */
 const TOGETHER = 10
-const CONTESTED = amount(30, 150)
+const CONTESTED = amount(15, 150)
 /** Of so many claims at least nobody knew at once whose the document was. */
-const BELOW_QUORUM = amount(4, 10)
+const BELOW_QUORUM = amount(2, 10)
 const timeout = 240_000
 
 /** A worker at each node, for two databases of one glob. */
@@ -63,7 +63,7 @@ async function startRace(cluster: CouchCluster) {
     async putUntilContested(): Promise<void> {
       while (contested() < CONTESTED || accepted() < BELOW_QUORUM) {
         expect(count, 'documents, and too few claims met').toBeLessThan(2000)
-        await put(50)
+        await put(30)
         await allRun()
       }
     },

@@ -6,6 +6,7 @@ import { hold } from '../global-changes/reading/faults.ts'
 import { eventually } from '../support/eventually.ts'
 import { cutAfterBytes, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { createManualClock } from '../support/manual-clock.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { admin, idsOf, openFeed, rowsIn, start, type Listed } from './db-updates-rig.ts'
 
 const isPage = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && !query.has('feed')
@@ -204,7 +205,7 @@ test('nothing stays of a client that leaves, whatever it was waiting for', async
   await eventually(() => expect([gone, feed.counts().readers]).toEqual([true, 0]))
 })
 
-test('nor of one that leaves without having taken what came', async () => {
+thoroughTest('nor of one that leaves without having taken what came', async () => {
   const { db, feed, port } = await start()
   const client = connect(port, '127.0.0.1')
   onTestFinished(() => void client.destroy())

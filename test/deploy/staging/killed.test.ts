@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
 import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { cut, startFaultyProxy } from '../../support/faulty-proxy.ts'
-import { sample } from '../../support/thorough.ts'
+import { sample, thoroughTest } from '../../support/thorough.ts'
 import { askAllTheWhile, deployShop, openShop, shop, turns, type Shop } from './rig.ts'
 import { isDelete, isPut, notes, type Step } from './steps.ts'
 
@@ -46,7 +46,7 @@ async function dieAt(step: Step, { db }: Shop): Promise<void> {
   expect(hit, 'it came to this step').toBe(true)
 }
 
-test.each(sample(steps, 3))(
+test.each(sample(steps, 6))(
   'killed when it %s: the next deploy brings it to its end; no query waits or fails',
   async (_, step) => {
     needs('index lag')
@@ -62,7 +62,7 @@ test.each(sample(steps, 3))(
   },
 )
 
-test.each(sample(steps, 3))('killed when it %s: it can be taken back; no query waits or fails', async (_, step) => {
+test.each(sample(steps, 6))('killed when it %s: it can be taken back; no query waits or fails', async (_, step) => {
   needs('index lag')
   const opened = await openShop()
   const { couch, db } = opened
@@ -76,7 +76,7 @@ test.each(sample(steps, 3))('killed when it %s: it can be taken back; no query w
   expect(await db.get('_design/app')).toMatchObject(before)
 })
 
-test('what is put back has its attachments, however large', async () => {
+thoroughTest('what is put back has its attachments, however large', async () => {
   needs('index lag')
   const opened = await openShop()
   const { db, couch } = opened

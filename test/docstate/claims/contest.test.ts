@@ -152,7 +152,7 @@ test('documents without a quorum hold up none that has one', async () => {
   proxy.plan((request) => (isBulk(request) ? acceptedOf((id) => id.startsWith('bad')) : undefined))
   await db.put({ _id: 'first', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced')) // claims run ahead now
-  await db.bulk(Array.from({ length: 250 }, (_, i) => JSON.stringify({ _id: `bad${i}`, type: 'order', state: 'paid' })))
+  await db.bulk(Array.from({ length: 120 }, (_, i) => JSON.stringify({ _id: `bad${i}`, type: 'order', state: 'paid' })))
   await eventually(async () => expect(docstateIn(await db.get('bad99'))?.claim).toBeDefined())
   await db.put({ _id: 'good', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced')) // not ever, if it had to wait for them
