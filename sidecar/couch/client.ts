@@ -1,9 +1,8 @@
-import nano from 'nano'
 import { Agent } from 'undici'
-import { CouchError, codeOf } from './errors.ts'
 import { createReadMany } from './read-many.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
+import { exchange, exchangeJson } from './exchange.ts'
 import { createPlaces } from './places.ts'
 import { createSign, type Sign } from './signature.ts'
 
@@ -60,9 +59,8 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const REQUEST_TIMEOUT_MS = 60_000
 
 /**
- * nano for every request with an end; the platform's fetch for the endless ones, because nano's streams lose the
- * reason of a refusal and do not pass on a connection that breaks. Each has its own pool: an endless request keeps its
- * connection, and as many of them as there are connections would leave none for any other.
+ * Endless requests have a pool of their own: each keeps its connection, and as many of them as there are connections
+ * would leave none for any other.
  */
 export function createCouch({ url, connections = 32, kept = 0, patienceMs }: CouchOptions): Couch {
   const address = new URL(url)
@@ -73,66 +71,44 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
   }
   address.username = address.password = ''
   const base = address.href.replace(/\/$/, '')
-  const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 10_000, maxResponseSize: MAX_ANSWER_BYTES })
-  const endless = new Agent({ pipelining: 1, keepAliveTimeout: 10_000 })
-  // nano takes a dispatcher as `agentOptions` and `parseUrl: false` to leave the path alone, whatever its types say.
-  const through = (agentOptions: Agent) =>
-    nano({ url: base, parseUrl: false, agentOptions, headers } as unknown as nano.Configuration)
-  const [server, waiting] = [through(agent), through(endless)]
+  const times = { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 10_000 } // how long to wait is the caller's
+  const agent = new Agent({ connections, pipelining: 1, ...times, maxResponseSize: MAX_ANSWER_BYTES })
+  const endless = new Agent({ pipelining: 1, ...times })
   const inPlace = createPlaces(connections, kept) // one waits here, where it can be overtaken, and its time does not run
+
+  /** What is to be sent, but for how long it may take. */
+  function prepare({ method = 'GET', db, path, query, body, json }: CouchRequest, dispatcher: Agent) {
+    const target = [base, db === undefined ? undefined : encodeURIComponent(db), path].filter(Boolean).join('/')
+    const search = query && new URLSearchParams(Object.entries(query).map(asText)).toString()
+    return {
+      name: nameOf(method, db, path),
+      ...{ method, headers, dispatcher, url: search ? `${target}?${search}` : target },
+      body: json ?? (body === undefined ? undefined : JSON.stringify(body)),
+    }
+  }
 
   const couch: Couch = {
     url: base,
     async request<T>(request: CouchRequest) {
-      const { method = 'GET', db, path, query, body, signal, timeoutMs = REQUEST_TIMEOUT_MS } = request
-      const { first, waits, onSent } = request
-      const json = request.json ?? (body === undefined ? undefined : JSON.stringify(body))
-      const name = nameOf(method, db, path)
-      const send = (deadline: AbortSignal) =>
-        (waits ? waiting : server)
-          .request({
-            method,
-            ...(db === undefined ? {} : { db }),
-            ...(path === undefined ? {} : { path }),
-            ...(query === undefined ? {} : { qs: query }),
-            ...(json === undefined ? {} : { body: json, dontStringify: true }),
-            signal: deadline,
-          } as nano.RequestOptions)
-          .catch((thrown: unknown) => {
-            throw couchErrorFrom(name, thrown)
-          })
+      const { signal, timeoutMs = REQUEST_TIMEOUT_MS, first, waits, onSent } = request
+      const asked = prepare(request, waits ? endless : agent)
       const turn = (signal?: AbortSignal) => {
         const begin = () => {
           onSent?.()
-          return withDeadline(name, timeoutMs, signal, send)
+          return withDeadline(asked.name, timeoutMs, signal, (deadline) => exchangeJson({ ...asked, signal: deadline }))
         }
         return waits ? begin() : inPlace(begin, first, signal)
       }
-      const answer: unknown = await (patienceMs ? withDeadline(name, patienceMs, signal, turn) : turn(signal))
-      // nano gives a string or bytes for a body that is not the JSON it announced: cut short, or a proxy's page.
-      if (typeof answer !== 'object' || answer === null || Buffer.isBuffer(answer)) {
-        throw new CouchError('garbled', { request: name, reason: 'the answer is not whole JSON' })
-      }
+      const answer = await (patienceMs ? withDeadline(asked.name, patienceMs, signal, turn) : turn(signal))
       return answer as T
     },
 
-    async stream({ method = 'GET', db, path, query, body, signal }) {
-      const name = nameOf(method, db, path)
-      const target = [base, db === undefined ? undefined : encodeURIComponent(db), path].filter(Boolean).join('/')
-      const search = new URLSearchParams(query as Record<string, string> | undefined)
+    async stream({ signal, ...request }) {
       try {
-        const response = await fetch(`${target}?${search.toString()}`, {
-          method,
-          headers: { ...headers, accept: 'application/json', 'content-type': 'application/json' },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-          signal,
-          dispatcher: endless,
-        } as unknown as RequestInit)
-        if (!response.ok || !response.body) throw await refusal(name, response)
-        return readable(name, response.body, signal)
+        return whileWanted(await exchange({ ...prepare(request, endless), signal }), signal)
       } catch (thrown) {
         signal.throwIfAborted()
-        throw thrown instanceof CouchError ? thrown : couchErrorFrom(name, thrown)
+        throw thrown
       }
     },
 
@@ -146,33 +122,19 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
 
 const nameOf = (method: string, db?: string, path?: string) => `${method} /${[db, path].filter(Boolean).join('/')}`
 
-async function* readable(request: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal) {
+/** What CouchDB reads as JSON in the parameters of a request. */
+const JSON_PARAMETERS: readonly string[] = ['key', 'keys', 'startkey', 'endkey']
+const asText = ([name, value]: [string, string | number | boolean]): [string, string] => [
+  name,
+  JSON_PARAMETERS.includes(name) ? JSON.stringify(value) : String(value),
+]
+
+/** The signal's own reason when it has aborted, whatever came of that on the way. */
+async function* whileWanted(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal) {
   try {
-    yield* body
+    yield* bytes
   } catch (thrown) {
     signal.throwIfAborted()
-    throw couchErrorFrom(request, thrown)
+    throw thrown
   }
-}
-
-async function refusal(request: string, response: Response): Promise<CouchError> {
-  const said = (await response.json().catch(() => ({}))) as { error?: string; reason?: string }
-  return new CouchError(codeOf(response.status, said.error), { request, status: response.status, ...said })
-}
-
-/** nano's errors carry `statusCode`, `error`, `reason`; the network's have only a message and a cause. */
-function couchErrorFrom(request: string, thrown: unknown): CouchError {
-  const { statusCode, error, reason, message, cause } = thrown as {
-    statusCode?: number
-    error?: string
-    reason?: string
-    message?: string
-    cause?: unknown
-  }
-  if (statusCode !== undefined) {
-    const details = { request, status: statusCode, ...(error ? { error } : {}), ...(reason ? { reason } : {}) }
-    return new CouchError(codeOf(statusCode, error), details)
-  }
-  const why = cause instanceof Error ? cause.message : (message ?? String(thrown))
-  return new CouchError('unreachable', { request, reason: why }, { cause: thrown })
 }

@@ -133,7 +133,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     },
     getMany: (ids, options) => readMany(name, ids, { first, ...options }),
     async withPrefix(prefix, options) {
-      const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true } // nano makes JSON of it
+      const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true }
       const { rows } = await call<ViewResult>({ path: '_all_docs', query }, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
     },

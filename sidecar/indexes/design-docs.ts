@@ -19,7 +19,7 @@ interface Answer {
   }[]
 }
 
-const ALL = { startkey: '_design/', endkey: '_design0', update_seq: true } // nano makes JSON of the keys
+const ALL = { startkey: '_design/', endkey: '_design0', update_seq: true }
 
 /** Reads design documents in one request, their bodies only when one of them is new. */
 export class DesignDocsReader {

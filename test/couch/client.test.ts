@@ -1,6 +1,7 @@
 import http from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { isCouchError, retryTable, type CouchErrorCode } from '../../sidecar/couch/errors.ts'
@@ -54,6 +55,53 @@ test.each(faults)('%s is told apart as what it is', async (_, fault, code) => {
   proxy.next(fault)
   expect(await codeOf(couch.db(db.name).info())).toBe(code)
   expect(await couch.db(db.name).info()).toMatchObject({ db_name: db.name })
+})
+
+/** Whatever a proxy may put in the place of an answer. */
+const bodies = ['null', 'true', '0', '"text"', '', '{', '[', '<html>', '[null]', '{}', '\u0000', '\ufeffnull']
+const strange = [
+  '{"error":null,"reason":{"a":1},"message":7}',
+  '{"statusCode":200,"status":404,"code":"not_found","name":"x","stack":"y","request":"z"}',
+  '{"__proto__":{"error":"conflict"},"toString":1}',
+  JSON.stringify({ error: 'e'.repeat(100_000), reason: 'r'.repeat(100_000) }),
+]
+
+const answerWith =
+  (status: number, text: string, type = 'application/json'): Fault =>
+  async (exchange) => {
+    await exchange.send({ status, headers: { 'content-type': type }, body: Readable.from([Buffer.from(text)]) })
+    exchange.end()
+  }
+
+test.each<[number, CouchErrorCode]>([
+  [302, 'garbled'],
+  [401, 'unauthorized'],
+  [404, 'not_found'],
+  [500, 'server'],
+])('a %i is told by its status alone, whatever its body is', async (status, code) => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  for (const text of [...bodies, ...strange]) {
+    proxy.next(answerWith(status, text))
+    const thrown = await couch.request({ path: '_all_dbs' }).catch((thrown: unknown) => thrown)
+    expect(thrown, text).toMatchObject({ code, status, request: 'GET /_all_dbs' })
+    expect(String(thrown).length).toBeLessThan(700)
+  }
+  proxy.next(answerWith(status, 'null'))
+  const stream = couch.stream({ path: '_changes', signal: new AbortController().signal })
+  await expect(stream).rejects.toMatchObject({ code, status })
+})
+
+test('a 200 is an object or an array, however it is announced; all else is garbled', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  for (const type of ['application/json', 'text/plain;charset=utf-8', 'text/html']) {
+    for (const text of bodies) {
+      proxy.next(answerWith(200, text, type))
+      const isOne = ['{}', '[null]'].includes(text)
+      expect(await codeOf(couch.request({ path: '_all_dbs' })), text).toBe(isOne ? 'no error' : 'garbled')
+    }
+  }
 })
 
 test('every code has its line in the table of what is retried', () => {
