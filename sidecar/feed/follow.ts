@@ -52,6 +52,8 @@ export interface FollowOptions<R extends Row> {
   readonly slowlyMs?: number
 }
 
+/** How often a server gives a sign of life, unless told. */
+export const HEARTBEAT_MS = 10_000
 /** Where a person has to mend something. */
 export const SLOWLY_MS = 30_000
 
@@ -140,7 +142,7 @@ async function* connect<R extends Row>(
   since: Seq,
   outer: AbortSignal,
 ): AsyncGenerator<ConnectionEvent<R>> {
-  const { source, heartbeatMs = 10_000, rowsAConnection = ROWS_A_CONNECTION } = options
+  const { source, heartbeatMs = HEARTBEAT_MS, rowsAConnection = ROWS_A_CONNECTION } = options
   const request = source.name
   const connection = new AbortController()
   const abort = () => connection.abort(outer.reason)

@@ -49,6 +49,7 @@ export class Hub {
           for (const update of event.rows) this.#bring(update)
         }
         if (event.kind === 'broken') log.debug({ code: event.error.code, reason: event.error.message }, BROKEN)
+        if (event.kind === 'restarted') rows = 0 // the last may have had all its rows
         if (event.kind !== 'connected') continue
         if (rows < ROWS_A_CONNECTION) for (const reader of this.readers) reader.reconnected() // something ended the last
         rows = 0

@@ -5,6 +5,7 @@ import { Condition } from '../../core/condition.ts'
 import { seqText, type Seq } from '../../couch/documents.ts'
 import type { CouchError } from '../../couch/errors.ts'
 import { patiently } from '../../couch/patiently.ts'
+import { HEARTBEAT_MS } from '../../feed/follow.ts'
 import { Gathered } from './gathered.ts'
 import type { History, Page } from './history.ts'
 import type { Reading } from './reading.ts'
@@ -28,8 +29,13 @@ export interface ReaderOptions {
 const PAGE = 500
 /** Rows that wait for one who does not take them. */
 const MOST_GATHERED = 1000
-/** How long after a page the hub may bring what was in it, and how often one that settles looks whether it may. */
+/** How often it looks whether it may forget pages, and one that settles whether it has. */
 const TIDY_MS = 1000
+/**
+ * How long after a page the hub may bring what was in it. CouchDB may overlook a write that comes while a feed begins:
+ * it sends that row with the next one, or at the heartbeat.
+ */
+const LATE_MS = HEARTBEAT_MS + 1000
 /** Between two pages of one that settles, when the first lacks what the hub has brought. */
 const LAG_MS = 200
 /** A database that is gone may be made again: whoever reads it already waits for that, as the hub does. */
@@ -50,6 +56,7 @@ export class Reader implements Reading {
   /** Undefined before the first page, and when there was too much. */
   #gathered: Gathered | undefined
   #settlesAt = 0
+  #forgetsAt = 0
   #place: Seq
   /** Of the last row that the hub has brought, whoever it is for. */
   #passed: Seq
@@ -120,7 +127,7 @@ export class Reader implements Reading {
   }
 
   async #readPage(most: number, signal: AbortSignal): Promise<readonly Update[]> {
-    const { viewer, alarms } = this.#options
+    const { viewer, alarms, clock } = this.#options
     const gathered = (this.#gathered ??= this.#beginToGather()) // before the page is read
     const isSettled = this.#isSettled()
     const page = await this.#page(most, signal)
@@ -132,6 +139,7 @@ export class Reader implements Reading {
     gathered.skip(updates)
     if (!isEnd) gathered.forgetPages()
     else if (gathered === this.#gathered) this.#state = isSettled ? 'live' : 'settling'
+    this.#forgetsAt = clock.ticks() + LATE_MS
     this.#tidying ??= alarms.set(TIDY_MS, () => this.#tidy())
     return wanted
   }
@@ -155,6 +163,7 @@ export class Reader implements Reading {
 
   #tidy(): void {
     if (this.#state === 'settling') return this.#arrival.changed()
+    if (this.#options.clock.ticks() < this.#forgetsAt) return
     this.#gathered?.forgetPages()
     this.#tidying?.stop()
     this.#tidying = undefined

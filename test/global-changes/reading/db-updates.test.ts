@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
+import type { Database } from '../../../sidecar/couch/database.ts'
 import { NOW } from '../../../sidecar/global-changes/reading/history.ts'
 import { createTestCouch, deleteDb, needs } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { freshEventDatabase, updatesOf } from './event-database.ts'
+import { hold } from './faults.ts'
 import { createFeed } from './rig.ts'
 
 const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
@@ -13,6 +15,15 @@ async function setUp() {
   const db = await freshEventDatabase()
   const proxy = await startFaultyProxy()
   return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url })) }
+}
+
+/** Deletes a database, and makes it again, at once or in a later second: two lives within a second look alike. */
+async function remake(db: Database, later = true) {
+  await deleteDb(db.name)
+  const second = () => Math.floor(Date.now() / 1000)
+  const deletedIn = second()
+  if (later) await eventually(() => expect(second()).toBeGreaterThan(deletedIn))
+  await db.create()
 }
 
 test('the feed may break off, and its server go away: no reader loses a row', async () => {
@@ -58,11 +69,7 @@ test.each([
   await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
   const reader = collect()
   await eventually(() => expect(reader.updates).toHaveLength(10))
-  await deleteDb(db.name)
-  const second = () => Math.floor(Date.now() / 1000)
-  const deletedIn = second()
-  if (later) await eventually(() => expect(second(), 'two lives within a second look alike').toBeGreaterThan(deletedIn))
-  await db.create()
+  await remake(db, later)
   await eventually(() => db.tell('updated:db1', 'created:new')) // CouchDB may say 404 for a moment
   await eventually(() =>
     expect(
@@ -72,6 +79,24 @@ test.each([
         .sort(),
     ).toEqual(['created:new', 'updated:db1']),
   )
+})
+
+test('a database that is made again between two connections of the feed is read from its start too', async () => {
+  needs('database identity')
+  const { db, proxy, run, collect } = await setUp()
+  run()
+  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  await db.tell('updated:db0')
+  const reader = collect()
+  await eventually(() => expect(reader.updates).toHaveLength(1)) // by a page
+  const held = hold('request')
+  proxy.next(held.fault, ({ path }) => path === `/${db.name}`)
+  await db.tell(...updatesOf(999, 1)) // with these a connection has had its thousand rows
+  await eventually(() => expect([held.isThere(), reader.updates.length]).toEqual([true, 1000]))
+  await remake(db)
+  await eventually(() => db.tell('updated:db0')) // CouchDB may say 404 for a moment
+  held.release()
+  await eventually(() => expect(reader.updates.slice(1000).map(({ id }) => id)).toEqual(['updated:db0']))
 })
 
 test('the feed waits for a database that is not there yet', async () => {

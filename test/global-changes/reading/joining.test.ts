@@ -56,6 +56,24 @@ test('what the hub brings while the last page is on its way is not lost', async 
   await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
 })
 
+test('what a reader has from a page does not come again, however late the hub brings it', async () => {
+  const clock = createManualClock()
+  const { db, proxy, feed, run, collect } = await setUp(clock)
+  const held = hold('request')
+  proxy.next(held.fault, isLive)
+  run()
+  await eventually(() => expect(held.isThere()).toBe(true))
+  await db.tell('updated:a')
+  const reader = collect()
+  await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
+  await clock.advance(10_000) // a heartbeat, at which CouchDB sends what it overlooked
+  held.release()
+  await eventually(() => expect(feed.counts().rows).toBe(1))
+  await db.tell('updated:b')
+  await eventually(() => expect(reader.ids()).toContain('updated:b'))
+  expect(reader.ids()).toEqual(['updated:a', 'updated:b'])
+})
+
 /** A cluster whose copies are uneven: a reader’s page lacks what the hub has brought already. */
 async function meetUnevenCopies() {
   const clock = createManualClock()
