@@ -1,7 +1,18 @@
 import { describe, expect, it, test } from 'vitest'
 import { deleteDb, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { admin, basic, createUser, idsOf, openFeed, rowsIn, start, type Listed } from './db-updates-rig.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+import {
+  admin,
+  basic,
+  createUser,
+  idsOf,
+  openFeed,
+  rowsIn,
+  start,
+  startFollowing,
+  type Listed,
+} from './db-updates-rig.ts'
 
 const feeds = ['normal', 'longpoll', 'continuous', 'eventsource']
 const queries = [
@@ -112,10 +123,13 @@ describe('a user', () => {
   it('is taken on with the rows of others: the place at the end is after them', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
-    const { db, url, feed, get } = await start({ told: ['updated:orders'] })
+    const clock = createManualClock()
+    const { db, url, feed, get } = await startFollowing({ told: ['updated:orders'], clock })
     const reader = await openFeed(`${url}?feed=continuous&since=now&timeout=500`, user)
+    await eventually(() => expect([reader.text, clock.sleeping]).toEqual(['\n', 1]))
     await db.tell('updated:orders')
     await eventually(() => expect(feed.counts().rows).toBe(1))
+    await clock.advance(500)
     await eventually(() => expect(reader.ended).toBe(true))
     const [, last] = /"last_seq":"?([^"]*)"?\}/.exec(reader.text)!
     expect(((await (await get(`?since=${last}`)).json()) as Listed).results).toEqual([])

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import type { Hono } from 'hono'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
 import { createSessions, type WhoIs } from '../../sidecar/couch/session.ts'
@@ -10,6 +10,8 @@ import { dbUpdates } from '../../sidecar/http/db-updates.ts'
 import { listen } from '../../sidecar/http/listen.ts'
 import { freshEventDatabase } from '../global-changes/reading/event-database.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 
 const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
 
@@ -57,6 +59,16 @@ export async function start(options: StartOptions = {}) {
   const get = (query = '', headers: Record<string, string> = admin, method = 'GET') =>
     fetch(`${http.url}/_db_updates${query}`, { headers, method })
   return { db, feed, events, url: `${http.url}/_db_updates`, port: http.port, get, stop }
+}
+
+const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
+
+/** One that follows the database already: what is told now comes over its feed. Until then a row may come twice. */
+export async function startFollowing(options: Omit<StartOptions, 'url'> = {}) {
+  const proxy = await startFaultyProxy()
+  const started = await start({ ...options, url: proxy.url })
+  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  return started
 }
 
 export interface Row {
