@@ -27,14 +27,17 @@ export async function launchInProcess(settings: Settings): Promise<Sidecar> {
   }
 }
 
-/** As `runCommand`. Ends with the test at the latest. */
+/** What a command notes while it takes longer than 5 s, which no test is about: the machine may be busy. */
+const PROGRESS = /; waiting \(Ctrl-C ends\)$|\([\d,]+ of [\d,]+ databases\)$|^index of .* changes/
+
+/** As `runCommand`, but for what it notes of its progress. Ends with the test at the latest. */
 export async function runInProcess(args: readonly string[], settings: Settings = {}): Promise<Ended> {
   const said = { stdout: '', stderr: '' }
   const stopping = new AbortController()
   onTestFinished(() => stopping.abort(new Error('the test is over')))
   const terminal = {
     ...terminalFor(settings, stopping.signal, (line) => void (said.stdout += `${line}\n`)),
-    note: (line: string) => void (said.stderr += `${line}\n`),
+    note: (line: string) => void (said.stderr += PROGRESS.test(line) ? '' : `${line}\n`),
   }
   return { code: await run(terminal, packageJson.version, args), ...said }
 }
