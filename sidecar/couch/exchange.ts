@@ -16,7 +16,7 @@ export interface Exchange {
 /** No compression: a server beside us is nearer than the processor time that it costs. */
 const HEADERS = { accept: 'application/json', 'content-type': 'application/json', 'accept-encoding': 'identity' }
 /** Of what a server says in its refusal. */
-const MOST_REASON = 500
+const MOST_REASON = 10_000
 
 /**
  * One request to CouchDB, or to whatever answers in its place. Resolves with the bytes of a 2xx answer, as they come;

@@ -29,7 +29,8 @@ describe('exit 0', () => {
     const child = spawn(process.execPath, [program, 'deploy'], { env: settings, stdio: ['ignore', 'pipe', 'pipe'] })
     child.stdout.destroy()
     const [stderr] = await Promise.all([text(child.stderr), once(child, 'close')])
-    expect([child.exitCode, stderr]).toEqual([0, ''])
+    expect(child.exitCode, stderr).toBe(0)
+    expect(stderr).not.toMatch(/error|EPIPE/i) // it may say how far it is
     const { stdout } = await runProcess(['deploy', '--dry-run'], settings)
     expect(stdout).toContain('_design/docstate unchanged')
   })
