@@ -64,7 +64,7 @@ test('an app at another origin than the sidecar and CouchDB registers and syncs'
   await registerApp(stage, tablet, ann, 'tablet')
   const id = await phone.page.evaluate(() => client.createChannel({ name: 'photos' }))
   await write(phone, id, 'from the phone')
-  await untilStatus(tablet, ({ channels }) => channels.some(({ name }) => name === 'photos'))
+  await untilStatus(tablet, ({ channels }) => channels.some(({ name, local }) => name === 'photos' && local))
   await write(tablet, id, 'from the tablet')
   for (const device of [phone, tablet]) {
     const wanted = ['from the phone', 'from the tablet']

@@ -33,7 +33,7 @@ const untilNotes = (device: BrowserDevice, channel: string, ids: readonly string
   eventually(async () => expect((await notesOn(device, channel)).sort()).toEqual([...ids].sort()), { within })
 
 const channelIn = async (device: BrowserDevice, name: string) => {
-  const status = await untilStatus(device, ({ channels }) => channels.some((one) => one.name === name))
+  const status = await untilStatus(device, ({ channels }) => channels.some((one) => one.name === name && one.local))
   return status.channels.find((one) => one.name === name)!
 }
 
