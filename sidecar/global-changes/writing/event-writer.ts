@@ -60,7 +60,7 @@ export class EventWriter<T> {
     for (const id of ids) this.#pending.add(id)
     if (this.#pending.size === 0) return
     this.#pendingSince ??= this.#options.clock.ticks()
-    this.#running ??= this.#run().finally(() => (this.#running = undefined))
+    this.#start()
   }
 
   /** Forgets what is pending. */
@@ -73,6 +73,14 @@ export class EventWriter<T> {
   /** Resolves when nothing is pending. */
   async settled(): Promise<void> {
     while (this.#running) await this.#running
+  }
+
+  #start(): void {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+      // An event may be added after the loop has ended and before this runs.
+      if (this.#pending.size > 0 && !this.#options.signal.aborted) this.#start()
+    })
   }
 
   async #run(): Promise<void> {

@@ -10,7 +10,7 @@ import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '..
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
 const idsIn = ({ body }: SeenRequest) => (JSON.parse(body) as { docs: { _id: string }[] }).docs.map(({ _id }) => _id)
 
-function start(database: Database) {
+function start(database: Database, onWritten: (ids: readonly string[]) => void = () => undefined) {
   const stopping = new AbortController()
   onTestFinished(() => stopping.abort())
   const written: string[][] = []
@@ -20,7 +20,10 @@ function start(database: Database) {
     log: pino({ level: 'warn' }, { write: warn }),
     onMissing: async () => void (await database.create()),
     before: async () => undefined,
-    onWritten: (ids) => void written.push([...ids]),
+    onWritten: (ids) => {
+      written.push([...ids])
+      onWritten(ids)
+    },
   })
   return { writer, written, warn }
 }
@@ -124,6 +127,15 @@ test('what is forgotten is not written, even if it was on its way and failed', a
   writer.add(['updated:b'])
   await writer.settled()
   expect(written).toEqual([['updated:b']])
+})
+
+test('what comes in the moment in which a write ends is written, too', async () => {
+  const db = await freshDb('global-changes')
+  const { writer } = start(db, ([id]) => {
+    if (id === 'updated:a') queueMicrotask(() => writer.add(['updated:b']))
+  })
+  writer.add(['updated:a'])
+  await eventually(async () => expect(await generationOf(db, 'updated:b')).toBe(1), { within: 5000 })
 })
 
 test('more than a thousand go in several requests', async () => {
