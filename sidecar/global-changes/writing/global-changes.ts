@@ -87,7 +87,10 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   const writer = new EventWriter<Readings>({
     ...{ database, clock, random, log, signal: hard.signal },
     onMissing: () => beginAnew(hard.signal),
-    before: (ids) => coverage.before(ids, hard.signal),
+    before: async (ids) => {
+      await load(hard.signal)
+      return coverage.before(ids, hard.signal)
+    },
     onWritten: (ids, readings) => coverage.written(ids, readings),
   })
   const write = (ids: Iterable<string>) => writer.add(ids)
@@ -122,6 +125,14 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     await within(clock, MOST_UNDER_WAY_MS, writer.settled(), signal)
     await ledger.save(signal)
     sweptAt = began
+  }
+
+  /** Reads the ledger where it is not read yet. An event that is written before cannot be noted. */
+  async function load(signal: AbortSignal): Promise<void> {
+    const buckets = share.buckets()
+    if ([...buckets].every((bucket) => ledger.has(bucket))) return
+    await makeSure(signal)
+    await ledger.own(buckets, signal)
   }
 
   /** That the database of the events is there, and is the one of which we know what is in it. */

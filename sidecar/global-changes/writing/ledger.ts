@@ -26,13 +26,20 @@ export class Ledger {
     this.#database = database
   }
 
-  /** Reads what others have left in these buckets, and forgets all others. Answers those that are new. Throws `CouchError`. */
-  async own(buckets: ReadonlySet<number>, signal: AbortSignal): Promise<ReadonlySet<number>> {
+  /** Whether this bucket has been read. */
+  has(bucket: number): boolean {
+    return this.#buckets.has(bucket)
+  }
+
+  /** Reads what others have left in these buckets, and forgets all others. Throws `CouchError`. */
+  async own(buckets: ReadonlySet<number>, signal: AbortSignal): Promise<void> {
     for (const bucket of this.#buckets.keys()) if (!buckets.has(bucket)) this.#buckets.delete(bucket)
-    const missing = [...buckets].filter((bucket) => !this.#buckets.has(bucket))
+    const missing = [...buckets].filter((bucket) => !this.has(bucket))
     const stored = await readLocalDocs(this.#database, missing.map(idOf), signal)
-    for (const bucket of missing) this.#buckets.set(bucket, readingsIn(stored.get(idOf(bucket))))
-    return new Set(missing)
+    for (const bucket of missing) {
+      if (this.has(bucket)) continue // another call was faster, and changes may be noted since
+      this.#buckets.set(bucket, readingsIn(stored.get(idOf(bucket))))
+    }
   }
 
   /** The database has lost it all. */

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import pino from 'pino'
 import { expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../../sidecar/core/clock.ts'
@@ -10,6 +11,7 @@ import {
 import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
 import { couchUrl, createTestCouch, deleteDb, startPrivateCouch, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
+import { pass, startFaultyProxy, type Fault, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 
 export const settings = { update_db: true, max_event_delay: 25, max_write_delay: 25, sweep_interval: 60_000 }
 
@@ -69,4 +71,47 @@ export async function startServerWithFeed() {
   onTestFinished(() => server.stop())
   await createTestCouch({ url: server.url }).db('_global_changes').create()
   return server
+}
+
+/** Holds requests back until they are released. */
+export function createHold(): { readonly fault: Fault; readonly release: () => void } {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const fault: Fault = async (exchange) => {
+    await released
+    await pass(exchange)
+  }
+  return { fault, release: () => release() }
+}
+
+export interface FeedByHand {
+  readonly proxy: FaultyProxy
+  /** Adds a row to the feed. */
+  readonly tell: (event: DatabaseEvent, database: string) => void
+  /** As the proxy's, for every request but that of the feed. */
+  readonly plan: (choose: (request: SeenRequest) => Fault | undefined) => void
+  /** Resolves when the feed has a reader. */
+  readonly followed: () => Promise<void>
+}
+
+/** The server of this run, with a feed of all databases that has the rows of the test and no others. */
+export async function startFeedByHand(): Promise<FeedByHand> {
+  const proxy = await startFaultyProxy()
+  const isFeed = ({ path }: SeenRequest) => path === '/_db_updates'
+  let rows: Readable | undefined
+  let seq = 0
+  const feed: Fault = (exchange) => {
+    rows = new Readable({ read: () => undefined })
+    rows.push('\n')
+    return exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body: rows })
+  }
+  const plan = (choose: (request: SeenRequest) => Fault | undefined) =>
+    proxy.plan((request) => (isFeed(request) ? feed : choose(request)))
+  plan(() => undefined)
+  return {
+    proxy,
+    plan,
+    tell: (type, db_name) => void rows!.push(`${JSON.stringify({ db_name, type, seq: `${++seq}-x` })}\n`),
+    followed: () => eventually(() => expect(rows).toBeDefined()),
+  }
 }

@@ -1,0 +1,41 @@
+/** Whatever the feed says, and whenever: in the end the events of a database say what is true of it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
+import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
+import { freshDb } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import type { FaultyProxy, SeenRequest } from '../../support/faulty-proxy.ts'
+import { createHold, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
+
+const often = { ...settings, sweep_interval: 200 }
+/** Leaves out the databases of other tests. */
+const only = (name: string) => ({ ...allBuckets, buckets: () => new Set([bucketOf(name)]) })
+const isList = ({ path }: SeenRequest) => path === '/_all_dbs'
+const isNotes = ({ path }: SeenRequest) => path.endsWith('/_local_docs')
+
+/** Until a sweep has begun, and two more: what it found is written. */
+async function sweepsPass(proxy: FaultyProxy): Promise<void> {
+  const lists = () => proxy.requests.filter(isList).length
+  const before = lists()
+  await eventually(() => expect(lists()).toBeGreaterThan(before + 2))
+}
+
+test('no event is written before the ledger is read', async () => {
+  const db = await freshDb('orders')
+  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const notes = createHold()
+  plan((request) => (isNotes(request) ? notes.fault : undefined))
+  const slow = { ...often, max_event_delay: 200 }
+  const { changes, seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url, settings: slow })
+  await followed()
+  tell('created', db.name)
+  await eventually(() => expect(changes.counts().pendingEvents).toBe(1))
+  await eventually(() => expect(changes.counts()).toMatchObject({ pendingEvents: 0, pendingWrites: 0 }))
+  await sleep(500)
+  expect(await written(db.name)).toEqual([])
+  notes.release()
+  await seen(db.name, ['created'])
+  await sweepsPass(proxy)
+  expect(await written(db.name)).toEqual(['created 1'])
+})
