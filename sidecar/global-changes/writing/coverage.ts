@@ -1,20 +1,22 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
 import { readDatabases, type Reading } from '../../couch/survey.ts'
-import { parseEventId, type DatabaseEvent } from '../documents.ts'
-import type { Ledger } from './ledger.ts'
-import { knownAfter } from './lookout.ts'
+import { eventId, parseEventId, type DatabaseEvent } from '../documents.ts'
+import type { EventPlan } from './event-writer.ts'
+import { bucketOf, type Ledger } from './ledger.ts'
+import { eventsToWrite, isSure, knownAfter } from './lookout.ts'
 
-/** How far databases were before events about them were written. */
-export type Readings = ReadonlyMap<string, Reading | undefined>
+/** How far databases were before events about them were written; a database that is missing here was not read. */
+type Readings = ReadonlyMap<string, Reading | undefined>
+type Events = ReadonlyMap<string, ReadonlySet<DatabaseEvent>>
 
 /** Between two readings for updates alone. */
 const SELDOM_MS = 1000
 
 /**
- * Finds out what the events that are about to be written will have told: how far a database is has to be read before
- * its event is written, or a change between the two would never be told. A reading costs as much as the write, so it is
- * done for databases that come and go, and otherwise once a second. Of the others a sweep tells once more, to be sure.
+ * Decides which events are written, and keeps what they say. How far a database is has to be read before its event is
+ * written, or a change between the two would never be told. A reading costs as much as the write, so it is done for
+ * databases that come and go, and otherwise once a second. Of the others a sweep tells once more, to be sure.
  */
 export class Coverage {
   readonly #couch: Couch
@@ -47,15 +49,32 @@ export class Coverage {
     this.#vague.clear()
   }
 
-  async before(ids: readonly string[], signal: AbortSignal): Promise<Readings> {
+  /** What is written of these. Events of buckets that are no longer ours are left to their owner's sweep. */
+  async plan(ids: readonly string[], signal: AbortSignal): Promise<EventPlan> {
+    const told = new Map([...eventsIn(ids)].filter(([name]) => this.#ledger.has(bucketOf(name))))
+    const readings = await this.#read(told, signal)
+    const steps: string[][] = [[], []]
+    const events = new Map<string, ReadonlySet<DatabaseEvent>>()
+    for (const [name, ofThis] of told) {
+      const known = this.#ledger.get(name)
+      const lists = readings.has(name) ? eventsToWrite(known, readings.get(name), ofThis) : [[...ofThis]]
+      lists.forEach((list, step) => steps[step]!.push(...list.map((event) => eventId(event, name))))
+      events.set(name, new Set(lists.flat()))
+    }
+    return { steps, onWritten: () => this.#written(events, readings) }
+  }
+
+  async #read(told: Events, signal: AbortSignal): Promise<Readings> {
     const readings = new Map<string, Reading | undefined>()
     const isTime = this.#clock.ticks() - this.#readAt >= SELDOM_MS
     const names: string[] = []
-    for (const [name, events] of eventsIn(ids)) {
-      if (events.has('created') || events.has('deleted')) names.push(name)
-      else if (this.#expected.has(name)) readings.set(name, this.#expected.get(name))
-      else if (isTime) names.push(name)
+    for (const [name, events] of told) {
+      const known = this.#ledger.get(name)
+      const expected = this.#expected.get(name)
       this.#expected.delete(name)
+      if (events.has('created') || events.has('deleted') || !isSure(known)) names.push(name)
+      else if (expected?.life === known.life) readings.set(name, expected)
+      else if (isTime) names.push(name)
     }
     if (names.length === 0) return readings
     this.#readAt = this.#clock.ticks()
@@ -66,8 +85,8 @@ export class Coverage {
     return readings
   }
 
-  written(ids: readonly string[], readings: Readings): void {
-    for (const [name, events] of eventsIn(ids)) {
+  #written(written: Events, readings: Readings): void {
+    for (const [name, events] of written) {
       if (!readings.has(name)) {
         this.#vague.add(name)
         continue

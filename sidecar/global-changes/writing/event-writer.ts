@@ -5,7 +5,15 @@ import type { Database } from '../../couch/database.ts'
 import type { BulkRow } from '../../couch/documents.ts'
 import { CouchError, isCouchError } from '../../couch/errors.ts'
 
-export interface EventWriterOptions<T> {
+/** What is written of some events. */
+export interface EventPlan {
+  /** Ids of documents, in the order in which they are written: each list after the one before. */
+  readonly steps: readonly (readonly string[])[]
+  /** All of them are in the database now. */
+  readonly onWritten: () => void
+}
+
+export interface EventWriterOptions {
   /** `global_changes` */
   readonly database: Database
   readonly clock: Clock
@@ -14,10 +22,8 @@ export interface EventWriterOptions<T> {
   readonly signal: AbortSignal
   /** The database is missing: makes it. Throws `CouchError`. */
   readonly onMissing: () => Promise<void>
-  /** Called before these are written, again for each try. Throws `CouchError`: then they are tried later. */
-  readonly before: (ids: readonly string[]) => Promise<T>
-  /** These are in the database now. */
-  readonly onWritten: (ids: readonly string[], before: T) => void
+  /** Called before events are written, again for each try. Throws `CouchError`: then they are tried later. */
+  readonly plan: (ids: readonly string[]) => Promise<EventPlan>
 }
 
 const MAX_DOCS = 1000
@@ -29,10 +35,10 @@ const SLOWLY_MS = 30_000
  * Writes event documents: each time a new revision without a body. What fails stays pending, and is written with
  * whatever has come meanwhile.
  */
-export class EventWriter<T> {
+export class EventWriter {
   /** Documents written, requests made for it, branches found in documents, which there should never be. */
   readonly counts = { written: 0, requests: 0, conflicts: 0 }
-  readonly #options: EventWriterOptions<T>
+  readonly #options: EventWriterOptions
   readonly #pending = new Set<string>()
   /** Of the documents that were written or read last. */
   readonly #revs = new Map<string, string>()
@@ -43,7 +49,7 @@ export class EventWriter<T> {
   /** Changes when what is pending is forgotten. */
   #life = 0
 
-  constructor(options: EventWriterOptions<T>) {
+  constructor(options: EventWriterOptions) {
     this.#options = options
   }
 
@@ -84,7 +90,7 @@ export class EventWriter<T> {
   }
 
   async #run(): Promise<void> {
-    const { clock, random, log, signal, before, onWritten } = this.#options
+    const { clock, random, log, signal, plan } = this.#options
     let failures = 0
     while (this.#pending.size > 0 && !signal.aborted) {
       const ids = [...this.#pending].slice(0, MAX_DOCS)
@@ -93,9 +99,9 @@ export class EventWriter<T> {
       if (this.#pending.size === 0) this.#pendingSince = undefined
       const life = this.#life
       try {
-        const prepared = await before(ids)
-        await this.#write(ids)
-        onWritten(ids, prepared)
+        const { steps, onWritten } = await plan(ids)
+        for (const step of steps) if (step.length > 0) await this.#write(step)
+        onWritten()
         this.#writingSince = undefined
         if (failures > 0) log.info('database events are written again')
         failures = 0

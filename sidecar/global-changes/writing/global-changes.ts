@@ -8,7 +8,7 @@ import { untilAny } from '../../core/until-any.ts'
 import { within } from '../../core/within.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import { Coverage, type Readings } from './coverage.ts'
+import { Coverage } from './coverage.ts'
 import { EventWriter } from './event-writer.ts'
 import { Gather } from './gather.ts'
 import { Ledger } from './ledger.ts'
@@ -84,14 +84,13 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
 
   const ledger = new Ledger(database)
   const coverage = new Coverage(couch, ledger, clock)
-  const writer = new EventWriter<Readings>({
+  const writer = new EventWriter({
     ...{ database, clock, random, log, signal: hard.signal },
     onMissing: () => beginAnew(hard.signal),
-    before: async (ids) => {
+    plan: async (ids) => {
       await load(hard.signal)
-      return coverage.before(ids, hard.signal)
+      return coverage.plan(ids, hard.signal)
     },
-    onWritten: (ids, readings) => coverage.written(ids, readings),
   })
   const write = (ids: Iterable<string>) => writer.add(ids)
   const gather = new Gather({ clock, settings: () => settings, share, hasEvents, write })

@@ -1,28 +1,57 @@
 import type { Reading } from '../../couch/survey.ts'
 import type { DatabaseEvent } from '../documents.ts'
 
-/** Nothing but what is told by events that are written: `undefined` is a database that is not there. */
+/**
+ * What written events say: `undefined` is a database that is not there. With `changes` below zero it is *unsure*: a
+ * `created` may be written of this life, or of an unknown one where `life` is empty.
+ */
 export type Known = Reading | undefined
+
+export const unsure = (read: Reading | undefined): Reading => ({ life: read?.life ?? '', changes: -1 })
+
+export const isSure = (known: Known): known is Reading => known !== undefined && known.changes >= 0
+
+const isSame = (known: Known, now: Reading): known is Reading => known?.life === now.life
+const isAnother = (known: Known, now: Reading) => known !== undefined && known.life !== '' && !isSame(known, now)
 
 /** Which events a sweep has to write: what is there now, and is not known. */
 export function eventsBetween(known: Known, now: Reading | undefined): readonly DatabaseEvent[] {
   if (!now) return known ? ['deleted'] : []
-  const since = known?.life === now.life ? known.changes : 0
+  const since = isSame(known, now) ? Math.max(known.changes, 0) : 0
   return [
-    ...(known && known.life !== now.life ? (['deleted'] as const) : []),
-    ...(known?.life === now.life ? [] : (['created'] as const)),
+    ...(isAnother(known, now) ? (['deleted'] as const) : []),
+    ...(isSame(known, now) && isSure(known) ? [] : (['created'] as const)),
     ...(now.changes > since ? (['updated'] as const) : []),
   ]
 }
 
 /**
- * What is known once these events are written, of which the feed has told, and before which the database was read. What
- * they do not tell stays to be found by a sweep.
+ * Which of the events that were told are written: the first list, then the second. A feed tells late, in any order, and
+ * not always both halves of a re-creation. So the database is read just before, and the reading decides. A `deleted`
+ * without a `created`, of a database whose known life goes on, is of an earlier life: it is left out. A database that is
+ * read as gone may be there (`_dbs_info` answers `not_found` to every error): no `deleted` is added.
  */
-export function knownAfter(known: Known, read: Reading | undefined, events: ReadonlySet<DatabaseEvent>): Known {
-  if (!read) return events.has('deleted') ? undefined : known
-  const isNew = known?.life !== read.life
-  if (isNew && !events.has('created')) return known
-  if (!events.has('updated')) return isNew ? { life: read.life, changes: 0 } : known
-  return isNew || read.changes > known.changes ? read : known
+export function eventsToWrite(
+  known: Known,
+  read: Reading | undefined,
+  told: ReadonlySet<DatabaseEvent>,
+): readonly (readonly DatabaseEvent[])[] {
+  const [deleted, created] = [told.has('deleted'), told.has('created')]
+  const living = (isCreated: boolean): readonly DatabaseEvent[] => [
+    ...(isCreated ? (['created'] as const) : []),
+    ...(told.has('updated') ? (['updated'] as const) : []),
+  ]
+  if (!read) return deleted ? [living(created), ['deleted']] : [living(created)]
+  const isKnown = isSame(known, read)
+  const wasDeleted = isKnown ? deleted && created : deleted || isAnother(known, read)
+  const after = living(created || wasDeleted || (isKnown && !isSure(known)))
+  return wasDeleted ? [['deleted'], after] : [after]
+}
+
+/** What is known once these events are written, and the database was read before. A sweep finds the rest. */
+export function knownAfter(known: Known, read: Reading | undefined, written: ReadonlySet<DatabaseEvent>): Known {
+  if (!read) return written.has('deleted') ? undefined : (known ?? unsure(read))
+  if (!isSame(known, read) && !written.has('created')) return known
+  const since = isSame(known, read) && !written.has('deleted') ? Math.max(known.changes, 0) : 0
+  return { life: read.life, changes: written.has('updated') ? Math.max(read.changes, since) : since }
 }

@@ -19,11 +19,14 @@ function start(database: Database, onWritten: (ids: readonly string[]) => void =
     ...{ database, clock: systemClock, random: () => 0.1, signal: stopping.signal },
     log: pino({ level: 'warn' }, { write: warn }),
     onMissing: async () => void (await database.create()),
-    before: async () => undefined,
-    onWritten: (ids) => {
-      written.push([...ids])
-      onWritten(ids)
-    },
+    plan: (ids) =>
+      Promise.resolve({
+        steps: [ids],
+        onWritten: () => {
+          written.push([...ids])
+          onWritten(ids)
+        },
+      }),
   })
   return { writer, written, warn }
 }

@@ -1,8 +1,16 @@
 import { expect, test } from 'vitest'
-import { eventsBetween, knownAfter, type Known } from '../../../sidecar/global-changes/writing/lookout.ts'
+import type { DatabaseEvent } from '../../../sidecar/global-changes/documents.ts'
+import {
+  eventsBetween,
+  eventsToWrite,
+  knownAfter,
+  unsure,
+  type Known,
+} from '../../../sidecar/global-changes/writing/lookout.ts'
 
 const at = (life: string, changes: number) => ({ life, changes })
 const nothing: Known = undefined
+const some = unsure(undefined)
 
 test.each([
   ['is not there and never was', nothing, nothing, []],
@@ -14,37 +22,95 @@ test.each([
   ['was made again', at('1', 3), at('2', 0), ['deleted', 'created']],
   ['was made again and has fewer changes', at('1', 3), at('2', 1), ['deleted', 'created', 'updated']],
   ['is gone', at('1', 3), nothing, ['deleted']],
+  ['may be told', unsure(at('1', 3)), at('1', 3), ['created', 'updated']],
+  ['may be told, and is gone', unsure(at('1', 3)), nothing, ['deleted']],
+  ['may be told, and was made again', unsure(at('1', 3)), at('2', 0), ['deleted', 'created']],
+  ['was told in some life', some, at('1', 0), ['created']],
+  ['was told in some life, and is gone', some, nothing, ['deleted']],
 ])('a database that %s', (_, known, now, events) => {
   expect(eventsBetween(known, now)).toEqual(events)
 })
 
+const told = (...events: DatabaseEvent[]) => new Set(events)
+
 test.each([
-  ['an update', at('1', 3), at('1', 5), ['updated'], at('1', 5)],
-  ['an update of what nobody told that it was made', nothing, at('1', 5), ['updated'], nothing],
-  ['that it was made, and has changed since', nothing, at('1', 5), ['created'], at('1', 0)],
-  ['that it was made and changed', nothing, at('1', 5), ['created', 'updated'], at('1', 5)],
-  ['that it was made again', at('1', 3), at('2', 5), ['created'], at('2', 0)],
-  ['an update of one that is another by now', at('1', 3), at('2', 5), ['updated'], at('1', 3)],
-  ['an update of one that is gone by now', at('1', 3), nothing, ['updated'], at('1', 3)],
-  ['that it is gone', at('1', 3), nothing, ['deleted'], nothing],
-  ['that it is gone, while it is there', at('1', 3), at('1', 3), ['deleted'], at('1', 3)],
-  ['an update, read from a node that is behind', at('1', 3), at('1', 2), ['updated'], at('1', 3)],
-])('after %s is written', (_, known, read, events, after) => {
-  expect(knownAfter(known, read, new Set(events as never))).toEqual(after)
+  ['made', nothing, at('1', 1), told('created'), [['created']]],
+  ['changed, and nobody told that it was made', nothing, at('1', 1), told('updated'), [['updated']]],
+  ['made, while it is gone', nothing, nothing, told('created'), [['created']]],
+  ['changed', at('1', 1), at('1', 2), told('updated'), [['updated']]],
+  ['made again, of which only one half is told', at('1', 1), at('2', 0), told('created'), [['deleted'], ['created']]],
+  ['made again, of which only the other is told', at('1', 1), at('2', 0), told('deleted'), [['deleted'], ['created']]],
+  ['made again within a second', at('1', 1), at('1', 0), told('deleted', 'created'), [['deleted'], ['created']]],
+  ['changed, while it is another', at('1', 1), at('2', 1), told('updated'), [['deleted'], ['created', 'updated']]],
+  ['deleted, while it is as it was told', at('1', 1), at('1', 1), told('deleted'), [[]]],
+  ['deleted', at('1', 1), nothing, told('deleted'), [[], ['deleted']]],
+  [
+    'made, changed and deleted',
+    nothing,
+    nothing,
+    told('deleted', 'updated', 'created'),
+    [['created', 'updated'], ['deleted']],
+  ],
+] as const)('of a database that is told to be %s', (_, known, read, events, written) => {
+  expect(eventsToWrite(known, read, events)).toEqual(written)
 })
 
-test('whatever the events told, a sweep tells the rest', () => {
-  const readings = [nothing, at('1', 0), at('1', 2), at('2', 0), at('2', 3)]
-  for (const known of readings) {
-    for (const now of readings) {
-      for (const told of [[], ['updated'], ['created'], ['deleted'], ['created', 'updated'], ['deleted', 'created']]) {
-        const after = knownAfter(known, now, new Set(told as never))
-        const rest = [...told, ...eventsBetween(after, now)]
-        for (const needed of eventsBetween(known, now)) {
-          if (needed !== 'deleted' || !now) expect(rest).toContain(needed)
-        }
-        expect(eventsBetween(now, now)).toEqual([])
-      }
-    }
+test.each([
+  ['an update', at('1', 3), at('1', 5), told('updated'), at('1', 5)],
+  ['an update of what nobody told that it was made', nothing, at('1', 5), told('updated'), nothing],
+  ['that it was made, and has changed since', nothing, at('1', 5), told('created'), at('1', 0)],
+  ['that it was made and changed', nothing, at('1', 5), told('created', 'updated'), at('1', 5)],
+  ['that it was made, and is gone', nothing, nothing, told('created'), some],
+  ['that it was made again', at('1', 3), at('2', 5), told('deleted', 'created'), at('2', 0)],
+  ['that it was made again within a second', at('1', 3), at('1', 2), told('deleted', 'created'), at('1', 0)],
+  ['an update of one that is gone by now', at('1', 3), nothing, told('updated'), at('1', 3)],
+  ['that it is gone', at('1', 3), nothing, told('deleted'), nothing],
+  ['nothing', at('1', 3), at('1', 3), told(), at('1', 3)],
+  ['an update, read from a node that is behind', at('1', 3), at('1', 2), told('updated'), at('1', 3)],
+  ['what may have been told before', unsure(at('1', 3)), at('1', 3), told('created'), at('1', 0)],
+])('after %s is written', (_, known, read, events, after) => {
+  expect(knownAfter(known, read, events)).toEqual(after)
+})
+
+const readings = [nothing, at('1', 0), at('1', 2), at('2', 0), at('2', 3)]
+const unsureOnes = [some, unsure(at('1', 0)), unsure(at('2', 0))]
+const EVENTS: readonly DatabaseEvent[] = ['created', 'updated', 'deleted']
+const anyOf = EVENTS.reduce<DatabaseEvent[][]>((sets, event) => [...sets, ...sets.map((set) => [...set, event])], [[]])
+
+/** Writes what was told, and then what a sweep finds, while the database stays as it is. */
+function write(known: Known, now: Known, events: readonly DatabaseEvent[]) {
+  const first = events.length > 0 ? eventsToWrite(known, now, new Set(events)).flat() : []
+  const between = events.length > 0 ? knownAfter(known, now, new Set(first)) : known
+  const found = new Set(eventsBetween(between, now))
+  const rest = found.size > 0 ? eventsToWrite(between, now, found).flat() : []
+  const after = found.size > 0 ? knownAfter(between, now, new Set(rest)) : between
+  return { written: [...first, ...rest], after }
+}
+
+const cases = [...readings, ...unsureOnes].flatMap((known) =>
+  readings.flatMap((now) => anyOf.map((events) => ({ known, now, events }))),
+)
+
+test('whatever was told, with a sweep all is told, and the next one has nothing to tell', () => {
+  for (const { known, now, events } of cases) {
+    const { written, after } = write(known, now, events)
+    for (const needed of eventsBetween(known, now))
+      expect(written, JSON.stringify({ known, now, events })).toContain(needed)
+    expect(eventsBetween(after, now)).toEqual([])
+  }
+})
+
+test('whatever was told, the last event is true', () => {
+  for (const { known, now, events } of cases) {
+    const { written } = write(known, now, events)
+    if (written.length === 0) continue
+    expect(written.at(-1) === 'deleted', JSON.stringify({ known, now, events })).toBe(now === undefined)
+  }
+})
+
+test('a database whose life goes on is not told to be deleted, unless it is told to be made again', () => {
+  for (const { known, now, events } of cases) {
+    if (!now || known?.life !== now.life || events.includes('created')) continue
+    expect(write(known, now, events).written, JSON.stringify({ known, now, events })).not.toContain('deleted')
   }
 })
