@@ -23,7 +23,7 @@ export class Coverage {
   readonly #ledger: Ledger
   readonly #clock: Clock
   /** As a sweep has found them: whatever is written of them from now on tells that. */
-  readonly #expected = new Map<string, Reading | undefined>()
+  readonly #expected = new Map<string, Reading>()
   /** Of these an event was written without a reading. */
   readonly #vague = new Set<string>()
   #readAt = -Infinity
@@ -34,7 +34,7 @@ export class Coverage {
     this.#clock = clock
   }
 
-  expect(database: string, reading: Reading | undefined): void {
+  expect(database: string, reading: Reading): void {
     this.#expected.set(database, reading)
   }
 

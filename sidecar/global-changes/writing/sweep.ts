@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
 import { listDatabases, readDatabases, type Reading } from '../../couch/survey.ts'
-import { eventId } from '../documents.ts'
+import { eventId, type DatabaseEvent } from '../documents.ts'
 import type { Coverage } from './coverage.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
 import { eventsBetween } from './lookout.ts'
@@ -34,27 +34,41 @@ export type Sweep = (buckets: ReadonlySet<number>, signal: AbortSignal) => Promi
 
 export function createSweep(options: SweepOptions): Sweep {
   const { couch, ledger, coverage, clock, underWayMs, hasEvents, write } = options
-  const eventsFor = (name: string, now: Reading | undefined) => eventsBetween(ledger.get(name), now)
+
+  /** What no event was written for, of databases that can be read, and of those that are gone. */
+  async function compare(names: readonly string[], isGone: (name: string) => boolean, signal: AbortSignal) {
+    const found = new Map<string, readonly DatabaseEvent[]>()
+    const unread = new Set(names)
+    const note = (name: string, now: Reading | undefined) => {
+      const events = eventsBetween(ledger.get(name), now)
+      if (events.length === 0) return
+      found.set(name, events)
+      if (now) coverage.expect(name, now)
+    }
+    for await (const readings of readDatabases(couch, names, signal)) {
+      for (const [name, now] of readings) {
+        unread.delete(name)
+        note(name, now)
+      }
+    }
+    for (const name of unread) if (isGone(name)) note(name, undefined)
+    return found
+  }
 
   return async (buckets, signal) => {
-    const open = new Map<string, Reading | undefined>()
-    const compare = (name: string, now: Reading | undefined) => {
-      if (eventsFor(name, now).length === 0) return
-      open.set(name, now)
-      coverage.expect(name, now)
-    }
     const isIts = (name: string) => buckets.has(bucketOf(name)) && hasEvents(name)
+    const known = ledger.names().filter(isIts) // before the list, which lacks what is made from now on
     const listed = await listDatabases(couch, isIts, signal)
-    for await (const readings of readDatabases(couch, listed, signal)) {
-      for (const [name, reading] of readings) compare(name, reading)
-    }
-    const there = new Set(listed)
-    for (const name of ledger.names()) if (isIts(name) && !there.has(name)) compare(name, undefined)
+    const isListed = new Set(listed)
+    const unlisted = known.filter((name) => !isListed.has(name))
+    const open = [...(await compare(listed, () => false, signal)).keys(), ...unlisted]
+    if (open.length === 0) return { databases: [], missed: 0 }
 
-    if (open.size > 0) await clock.sleep(underWayMs(), signal)
-    const found = [...open].filter(([name, now]) => eventsFor(name, now).length > 0)
-    const missed = found.filter(([name]) => !coverage.isVague(name)).length
-    for (const [name, now] of found) write(eventsFor(name, now).map((event) => eventId(event, name)))
-    return { databases: found.map(([name]) => name), missed }
+    await clock.sleep(underWayMs(), signal)
+    const found = await compare(open, (name) => !isListed.has(name), signal)
+    const databases = [...found.keys()]
+    const missed = databases.filter((name) => !coverage.isVague(name)).length
+    for (const [name, events] of found) write(events.map((event) => eventId(event, name)))
+    return { databases, missed }
   }
 }

@@ -73,15 +73,26 @@ export async function startServerWithFeed() {
   return server
 }
 
-/** Holds requests back until they are released. */
-export function createHold(): { readonly fault: Fault; readonly release: () => void } {
+/** Holds requests back, or the answers to them, until they are released. */
+export function createHold() {
   let release = () => {}
+  let hold = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
-  const fault: Fault = async (exchange) => {
+  /** Resolves when the first is held. */
+  const held = new Promise<void>((resolve) => (hold = resolve))
+  const requests: Fault = async (exchange) => {
+    hold()
     await released
     await pass(exchange)
   }
-  return { fault, release: () => release() }
+  const answers: Fault = async (exchange) => {
+    const answer = await exchange.forward()
+    hold()
+    await released
+    await exchange.send(answer)
+    exchange.end()
+  }
+  return { requests, answers, held, release: () => release() }
 }
 
 export interface FeedByHand {

@@ -1,17 +1,19 @@
 /** Whatever the feed says, and whenever: in the end the events of a database say what is true of it. */
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
 import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
-import { deleteDb, freshDb, makeAgain, needs } from '../../support/couchdb.ts'
+import { deleteDb, freshDb, makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { FaultyProxy, SeenRequest } from '../../support/faulty-proxy.ts'
+import { type Fault, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { createHold, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
 
 const often = { ...settings, sweep_interval: 200 }
 /** Leaves out the databases of other tests. */
 const only = (name: string) => ({ ...allBuckets, buckets: () => new Set([bucketOf(name)]) })
 const isList = ({ path }: SeenRequest) => path === '/_all_dbs'
+const isInfo = ({ path }: SeenRequest) => path === '/_dbs_info'
 const isNotes = ({ path }: SeenRequest) => path.endsWith('/_local_docs')
 
 /** Until a sweep has begun, and two more: what it found is written. */
@@ -21,11 +23,20 @@ async function sweepsPass(proxy: FaultyProxy): Promise<void> {
   await eventually(() => expect(lists()).toBeGreaterThan(before + 2))
 }
 
+/** As CouchDB answers for each database that it cannot read now, whatever the reason. */
+const notFound: Fault = async (exchange) => {
+  const { keys } = JSON.parse(exchange.request.body) as { keys: string[] }
+  const rows = JSON.stringify(keys.map((key) => ({ key, error: 'not_found' })))
+  const body = Readable.from([Buffer.from(rows)])
+  await exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body })
+  exchange.end()
+}
+
 test('no event is written before the ledger is read', async () => {
   const db = await freshDb('orders')
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const notes = createHold()
-  plan((request) => (isNotes(request) ? notes.fault : undefined))
+  plan((request) => (isNotes(request) ? notes.requests : undefined))
   const slow = { ...often, max_event_delay: 200 }
   const { changes, seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url, settings: slow })
   await followed()
@@ -93,4 +104,44 @@ test('the deletion of an earlier life is told late, and is not written of the da
     tell('updated', db.name)
     expect(await written(db.name)).toEqual(['created 1', expect.not.stringMatching(/ 1$/)])
   })
+})
+
+test('a database is made while a sweep waits for the list of all, and cannot be read afterwards', async () => {
+  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const name = uniqueName('orders')
+  const { changes, couch, seen, kinds } = startGlobalChanges({ share: only(name), by: proxy.url })
+  onTestFinished(() => deleteDb(name))
+  await followed()
+  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // once more for the feed
+  const list = createHold()
+  proxy.next(list.answers, isList)
+  changes.change(often)
+  await list.held
+  await couch.db(name).create()
+  tell('created', name)
+  await seen(name, ['created'])
+  plan((request) => (isInfo(request) ? notFound : undefined))
+  list.release()
+  await sweepsPass(proxy)
+  expect(await kinds(name)).toEqual(['created'])
+})
+
+test('a database is deleted, and both are told, while a sweep waits for others to tell that it was made', async () => {
+  const { proxy, tell, followed } = await startFeedByHand()
+  const name = uniqueName('orders')
+  const { changes, couch, seen, written } = startGlobalChanges({ share: only(name), by: proxy.url })
+  await followed()
+  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // once more for the feed
+  await couch.db(name).create()
+  const reading = createHold()
+  proxy.next(reading.answers, (request) => isInfo(request) && request.body.includes(name))
+  changes.change(often)
+  await reading.held
+  reading.release()
+  await deleteDb(name)
+  tell('created', name)
+  tell('deleted', name)
+  await seen(name, ['created', 'deleted'])
+  await sweepsPass(proxy)
+  expect(await written(name)).toEqual(['created 1', 'deleted 1'])
 })
