@@ -4,7 +4,7 @@ import { readDatabases, type Reading } from '../../couch/survey.ts'
 import { eventId, parseEventId, type DatabaseEvent } from '../documents.ts'
 import type { EventPlan } from './event-writer.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
-import { eventsToWrite, isSure, knownAfter } from './lookout.ts'
+import { eventsToWrite, isSure, knownAfter, noteBefore } from './lookout.ts'
 
 /** How far databases were before events about them were written; a database that is missing here was not read. */
 type Readings = ReadonlyMap<string, Reading | undefined>
@@ -54,14 +54,18 @@ export class Coverage {
     const told = new Map([...eventsIn(ids)].filter(([name]) => this.#ledger.has(bucketOf(name))))
     const readings = await this.#read(told, signal)
     const steps: string[][] = [[], []]
-    const events = new Map<string, ReadonlySet<DatabaseEvent>>()
-    for (const [name, ofThis] of told) {
-      const known = this.#ledger.get(name)
-      const lists = readings.has(name) ? eventsToWrite(known, readings.get(name), ofThis) : [[...ofThis]]
+    const written = new Map<string, ReadonlySet<DatabaseEvent>>()
+    const notes = new Map<string, Reading>()
+    for (const [name, events] of told) {
+      const [known, read] = [this.#ledger.get(name), readings.get(name)]
+      const lists = readings.has(name) ? eventsToWrite(known, read, events) : [[...events]]
       lists.forEach((list, step) => steps[step]!.push(...list.map((event) => eventId(event, name))))
-      events.set(name, new Set(lists.flat()))
+      written.set(name, new Set(lists.flat()))
+      const note = noteBefore(known, read, written.get(name)!)
+      if (note) notes.set(name, note)
     }
-    return { steps, onWritten: () => this.#written(events, readings) }
+    await this.#ledger.note(notes, signal)
+    return { steps, onWritten: () => this.#written(written, readings) }
   }
 
   async #read(told: Events, signal: AbortSignal): Promise<Readings> {

@@ -90,7 +90,7 @@ export class EventWriter {
   }
 
   async #run(): Promise<void> {
-    const { clock, random, log, signal, plan } = this.#options
+    const { clock, random, log, signal } = this.#options
     let failures = 0
     while (this.#pending.size > 0 && !signal.aborted) {
       const ids = [...this.#pending].slice(0, MAX_DOCS)
@@ -99,9 +99,7 @@ export class EventWriter {
       if (this.#pending.size === 0) this.#pendingSince = undefined
       const life = this.#life
       try {
-        const { steps, onWritten } = await plan(ids)
-        for (const step of steps) if (step.length > 0) await this.#write(step)
-        onWritten()
+        await this.#carryOut(ids)
         this.#writingSince = undefined
         if (failures > 0) log.info('database events are written again')
         failures = 0
@@ -124,22 +122,28 @@ export class EventWriter {
     }
   }
 
-  async #write(ids: readonly string[]): Promise<void> {
+  async #carryOut(ids: readonly string[]): Promise<void> {
     try {
-      const unknown = ids.filter((id) => !this.#revs.has(id))
-      await this.#read(unknown)
-      const beaten = await this.#bulk(ids)
-      // A revision that was read after the event: whoever was faster has told of it, too.
-      const stale = beaten.filter((id) => !unknown.includes(id))
-      if (stale.length === 0) return
-      await this.#read(stale)
-      await this.#bulk(stale)
+      const { steps, onWritten } = await this.#options.plan(ids)
+      for (const step of steps) if (step.length > 0) await this.#write(step)
+      onWritten()
     } catch (thrown) {
       if (!isCouchError(thrown, 'not_found')) throw thrown
       this.#revs.clear()
       await this.#options.onMissing()
       throw new CouchError('server', { request: 'POST _bulk_docs', reason: 'the database was missing' })
     }
+  }
+
+  async #write(ids: readonly string[]): Promise<void> {
+    const unknown = ids.filter((id) => !this.#revs.has(id))
+    await this.#read(unknown)
+    const beaten = await this.#bulk(ids)
+    // A revision that was read after the event: whoever was faster has told of it, too.
+    const stale = beaten.filter((id) => !unknown.includes(id))
+    if (stale.length === 0) return
+    await this.#read(stale)
+    await this.#bulk(stale)
   }
 
   async #read(ids: readonly string[]): Promise<void> {

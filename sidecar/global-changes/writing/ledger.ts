@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { createExclusive } from '../../core/exclusive.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { createLocalDoc, readLocalDocs, type LocalDoc } from '../../couch/local.ts'
@@ -14,13 +15,16 @@ const idOf = (bucket: number) => `_local/couchdb-sidecar:databases:${bucket}`
 
 /**
  * What is known of each database, as far as events tell it that are written. Kept in `_local` documents of the database
- * that the events are in: it goes with them, has no revisions, and nobody is told.
+ * that the events are in: it goes with them, has no revisions, and nobody is told. It may be behind the events, which are
+ * then written again, but for one thing: a database that it does not have was never told to be made.
  */
 export class Ledger {
   readonly #database: Database
   readonly #buckets = new Map<number, Map<string, Reading>>()
   readonly #documents = new Map<number, LocalDoc>()
   readonly #changed = new Set<number>()
+  /** CouchDB keeps the `_local` document that comes last, which should not be the older one. */
+  readonly #inTurn = createExclusive()
 
   constructor(database: Database) {
     this.#database = database
@@ -65,8 +69,19 @@ export class Ledger {
     this.#changed.add(bucketOf(name))
   }
 
+  /** Notes this, and has it written down when it resolves. Throws `CouchError`. */
+  async note(known: ReadonlyMap<string, Reading>, signal: AbortSignal): Promise<void> {
+    for (const [name, reading] of known) this.set(name, reading)
+    const isChanged = [...known.keys()].some((name) => this.#changed.has(bucketOf(name)))
+    if (isChanged) await this.save(signal)
+  }
+
   /** Writes down what has changed. Throws `CouchError`. */
   async save(signal: AbortSignal): Promise<void> {
+    await this.#inTurn(() => this.#save(signal))
+  }
+
+  async #save(signal: AbortSignal): Promise<void> {
     for (const bucket of [...this.#changed]) {
       this.#changed.delete(bucket)
       const readings = this.#buckets.get(bucket)

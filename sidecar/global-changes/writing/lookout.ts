@@ -48,6 +48,16 @@ export function eventsToWrite(
   return wasDeleted ? [['deleted'], after] : [after]
 }
 
+/** What is noted before these events are written, in case nobody learns whether they were; undefined if nothing is. */
+export function noteBefore(
+  known: Known,
+  read: Reading | undefined,
+  written: ReadonlySet<DatabaseEvent>,
+): Reading | undefined {
+  if (known?.life) return isSure(known) ? undefined : known // of a try before, whose note may not be stored
+  return written.has('created') || (!read && written.has('updated')) ? unsure(read) : undefined
+}
+
 /** What is known once these events are written, and the database was read before. A sweep finds the rest. */
 export function knownAfter(known: Known, read: Reading | undefined, written: ReadonlySet<DatabaseEvent>): Known {
   if (!read) return written.has('deleted') ? undefined : (known ?? unsure(read))

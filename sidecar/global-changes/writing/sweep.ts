@@ -4,7 +4,7 @@ import { listDatabases, readDatabases, type Reading } from '../../couch/survey.t
 import { eventId, type DatabaseEvent } from '../documents.ts'
 import type { Coverage } from './coverage.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
-import { eventsBetween } from './lookout.ts'
+import { eventsBetween, noteBefore } from './lookout.ts'
 
 export interface SweepOptions {
   readonly couch: Couch
@@ -17,6 +17,12 @@ export interface SweepOptions {
   readonly hasEvents: (database: string) => boolean
   /** Has these events written. */
   readonly write: (ids: readonly string[]) => void
+}
+
+interface Found {
+  readonly now: Reading | undefined
+  /** What no event was written for. */
+  readonly events: readonly DatabaseEvent[]
 }
 
 export interface Swept {
@@ -37,12 +43,12 @@ export function createSweep(options: SweepOptions): Sweep {
 
   /** What no event was written for, of databases that can be read, and of those that are gone. */
   async function compare(names: readonly string[], isGone: (name: string) => boolean, signal: AbortSignal) {
-    const found = new Map<string, readonly DatabaseEvent[]>()
+    const found = new Map<string, Found>()
     const unread = new Set(names)
     const note = (name: string, now: Reading | undefined) => {
       const events = eventsBetween(ledger.get(name), now)
       if (events.length === 0) return
-      found.set(name, events)
+      found.set(name, { now, events })
       if (now) coverage.expect(name, now)
     }
     for await (const readings of readDatabases(couch, names, signal)) {
@@ -53,6 +59,15 @@ export function createSweep(options: SweepOptions): Sweep {
     }
     for (const name of unread) if (isGone(name)) note(name, undefined)
     return found
+  }
+
+  function notesFor(found: ReadonlyMap<string, Found>): Map<string, Reading> {
+    const notes = new Map<string, Reading>()
+    for (const [name, { now, events }] of found) {
+      const note = noteBefore(ledger.get(name), now, new Set(events))
+      if (note) notes.set(name, note)
+    }
+    return notes
   }
 
   return async (buckets, signal) => {
@@ -68,7 +83,8 @@ export function createSweep(options: SweepOptions): Sweep {
     const found = await compare(open, (name) => !isListed.has(name), signal)
     const databases = [...found.keys()]
     const missed = databases.filter((name) => !coverage.isVague(name)).length
-    for (const [name, events] of found) write(events.map((event) => eventId(event, name)))
+    await ledger.note(notesFor(found), signal) // all at once: the writer would do it for each of its requests
+    for (const [name, { events }] of found) write(events.map((event) => eventId(event, name)))
     return { databases, missed }
   }
 }

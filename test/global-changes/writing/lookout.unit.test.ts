@@ -4,6 +4,7 @@ import {
   eventsBetween,
   eventsToWrite,
   knownAfter,
+  noteBefore,
   unsure,
   type Known,
 } from '../../../sidecar/global-changes/writing/lookout.ts'
@@ -70,6 +71,20 @@ test.each([
   ['what may have been told before', unsure(at('1', 3)), at('1', 3), told('created'), at('1', 0)],
 ])('after %s is written', (_, known, read, events, after) => {
   expect(knownAfter(known, read, events)).toEqual(after)
+})
+
+test.each([
+  ['a database that nobody knows is told to be made', nothing, at('1', 3), told('created'), unsure(at('1', 3))],
+  ['one that is gone is told to be made', nothing, nothing, told('created', 'deleted'), some],
+  ['one that is gone is told to be changed', nothing, nothing, told('updated'), some],
+  ['one that is gone is told to be gone', nothing, nothing, told('deleted'), undefined],
+  ['one that is in no list is told to be changed', nothing, at('1', 3), told('updated'), undefined],
+  ['one that is known is told to be changed', at('1', 3), at('1', 4), told('updated'), undefined],
+  ['one that is known is told to be made again', at('1', 3), at('2', 4), told('deleted', 'created'), undefined],
+  ['what failed is tried again', unsure(at('1', 3)), at('1', 4), told('created'), unsure(at('1', 3))],
+  ['some life of it was told, and this one is', some, at('1', 4), told('created'), unsure(at('1', 4))],
+])('before %s', (_, known, read, written, note) => {
+  expect(noteBefore(known, read, written)).toEqual(note)
 })
 
 const readings = [nothing, at('1', 0), at('1', 2), at('2', 0), at('2', 3)]

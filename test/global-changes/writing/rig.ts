@@ -42,6 +42,11 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
     stopping.abort()
     await running
   }
+  /** As if the process ended now: nothing that it says from now on arrives. */
+  const kill = async (proxy: FaultyProxy) => {
+    await proxy.down()
+    await stop()
+  }
   onTestFinished(stop)
 
   /** How often each event of a database was written: `created 1`. */
@@ -59,7 +64,7 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
   const seen = (database: string, wanted: DatabaseEvent[]) =>
     eventually(async () => expect(await kinds(database)).toEqual(wanted))
   return {
-    ...{ couch, name, events, changes, stop, written, kinds, seen },
+    ...{ couch, name, events, changes, stop, kill, written, kinds, seen },
     /** The first look at all databases is over. */
     swept: () => eventually(async () => expect(await kinds('_users')).toContain('created')),
   }

@@ -2,11 +2,12 @@
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Database } from '../../../sidecar/couch/database.ts'
 import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
 import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
-import { deleteDb, freshDb, makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
+import { createTestCouch, deleteDb, freshDb, makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { type Fault, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { refuse, type Fault, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { createHold, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
 
 const often = { ...settings, sweep_interval: 200 }
@@ -14,6 +15,7 @@ const often = { ...settings, sweep_interval: 200 }
 const only = (name: string) => ({ ...allBuckets, buckets: () => new Set([bucketOf(name)]) })
 const isList = ({ path }: SeenRequest) => path === '/_all_dbs'
 const isInfo = ({ path }: SeenRequest) => path === '/_dbs_info'
+const isNote = ({ method, path }: SeenRequest) => method === 'PUT' && path.includes('/_local/')
 const isNotes = ({ path }: SeenRequest) => path.endsWith('/_local_docs')
 
 /** Until a sweep has begun, and two more: what it found is written. */
@@ -144,4 +146,37 @@ test('a database is deleted, and both are told, while a sweep waits for others t
   await seen(name, ['created', 'deleted'])
   await sweepsPass(proxy)
   expect(await written(name)).toEqual(['created 1', 'deleted 1'])
+})
+
+test('that a database was made is not written before it is noted', async () => {
+  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const db = await freshDb('orders')
+  plan((request) => (isNote(request) ? refuse(500) : undefined))
+  const { seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url })
+  await followed()
+  tell('created', db.name)
+  await eventually(() => expect(proxy.requests.filter(isNote).length).toBeGreaterThan(1))
+  expect(await written(db.name)).toEqual([])
+  plan(() => undefined)
+  await seen(db.name, ['created'])
+})
+
+test.each([
+  { what: 'deleted', happens: (db: Database) => deleteDb(db.name), wanted: ['created 1', 'deleted 1'] },
+  { what: 'made again', happens: makeAgain, wanted: ['created 2', 'deleted 1'] },
+])('a database is $what after the sidecar was killed that told that it was made', async ({ happens, wanted }) => {
+  needs('database identity')
+  const { proxy, tell, followed } = await startFeedByHand()
+  const db = createTestCouch().db(uniqueName('orders'))
+  const first = startGlobalChanges({ share: only(db.name), by: proxy.url })
+  onTestFinished(() => deleteDb(db.name))
+  await followed()
+  await db.create()
+  tell('created', db.name)
+  await first.seen(db.name, ['created'])
+  await first.kill(proxy)
+  await happens(db)
+  const { proxy: by } = await startFeedByHand() // has nothing of this
+  const again = startGlobalChanges({ name: first.name, share: only(db.name), by: by.url })
+  await eventually(async () => expect(await again.written(db.name)).toEqual(wanted))
 })
