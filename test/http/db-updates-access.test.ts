@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
-import { deleteDb, needs, uniqueName } from '../support/couchdb.ts'
+import { deleteDb, makeAgain, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import {
@@ -182,8 +182,7 @@ describe('the ETag', () => {
     needs('database identity')
     const { db, get } = await start({ told: ['updated:a'] })
     const etag = await etagOf(get, '')
-    await deleteDb(db.name)
-    await db.create()
+    await makeAgain(db)
     await eventually(() => db.tell('updated:a'))
     expect(await etagOf(get, '')).not.toBe(etag)
   })
