@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
-import { deleteDb, makeAgain, needs, uniqueName } from '../support/couchdb.ts'
+import { makeAgain, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import {
