@@ -100,6 +100,15 @@ export function createHold() {
   return { requests, answers, held, release: () => release() }
 }
 
+/** As CouchDB answers to `_dbs_info` for databases that it cannot read now, whatever the reason. */
+export const notFound: Fault = async (exchange) => {
+  const { keys } = JSON.parse(exchange.request.body) as { keys: string[] }
+  const rows = JSON.stringify(keys.map((key) => ({ key, error: 'not_found' })))
+  const body = Readable.from([Buffer.from(rows)])
+  await exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body })
+  exchange.end()
+}
+
 export interface FeedByHand {
   readonly proxy: FaultyProxy
   /** Adds a row to the feed. */

@@ -1,5 +1,4 @@
 /** Whatever the feed says, and whenever: in the end the events of a database say what is true of it. */
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -7,8 +6,8 @@ import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
 import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
 import { createTestCouch, deleteDb, freshDb, makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { refuse, type Fault, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
-import { createHold, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
+import { refuse, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { createHold, notFound, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
 
 const often = { ...settings, sweep_interval: 200 }
 /** Leaves out the databases of other tests. */
@@ -23,15 +22,6 @@ async function sweepsPass(proxy: FaultyProxy): Promise<void> {
   const lists = () => proxy.requests.filter(isList).length
   const before = lists()
   await eventually(() => expect(lists()).toBeGreaterThan(before + 2))
-}
-
-/** As CouchDB answers for each database that it cannot read now, whatever the reason. */
-const notFound: Fault = async (exchange) => {
-  const { keys } = JSON.parse(exchange.request.body) as { keys: string[] }
-  const rows = JSON.stringify(keys.map((key) => ({ key, error: 'not_found' })))
-  const body = Readable.from([Buffer.from(rows)])
-  await exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body })
-  exchange.end()
 }
 
 test('no event is written before the ledger is read', async () => {

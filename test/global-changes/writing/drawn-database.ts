@@ -1,0 +1,96 @@
+/** A database to which things happen as they are drawn, and what is wrong with the events about it in the end. */
+import type { Database } from '../../../sidecar/couch/database.ts'
+import type { DatabaseEvent } from '../../../sidecar/global-changes/documents.ts'
+import { updateFrom } from '../../../sidecar/global-changes/reading/update.ts'
+import { uniqueName } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+
+/** An event document: how often it was written, and after how many others. */
+interface Row {
+  readonly times: number
+  readonly place: number
+}
+
+export type Rows = ReadonlyMap<string, { readonly [E in DatabaseEvent]?: Row }>
+
+/** The rows of each database; in a database with one shard their order is that in which they were written. */
+export async function readRows(events: Database): Promise<Rows> {
+  const rows = new Map<string, { [E in DatabaseEvent]?: Row }>()
+  const { results } = await events.changesPage({})
+  results.forEach((change, place) => {
+    const { event, rev } = updateFrom(change)!
+    if (event) rows.set(event.database, { ...rows.get(event.database), [event.event]: { times: parseInt(rev), place } })
+  })
+  return rows
+}
+
+export class DrawnDatabase {
+  readonly #db: Database
+  readonly #events: Database
+  #docs = 0
+  /** `instance_start_time`, while it is there and of the life before. */
+  #life: string | undefined
+  #lifeBefore: string | undefined
+  #wasDeleted = false
+  /** How often `deleted` and `updated` were written before it last happened that they have to be. */
+  #deletedAfter: number | undefined
+  #updatedAfter: number | undefined
+
+  constructor(db: Database, events: Database) {
+    this.#db = db
+    this.#events = events
+  }
+
+  get name(): string {
+    return this.#db.name
+  }
+
+  get isThere(): boolean {
+    return this.#life !== undefined
+  }
+
+  async create(): Promise<void> {
+    await eventually(() => this.#db.create())
+    this.#life = (await eventually(() => this.#db.info())).instance_start_time
+    // Two lives within a second look alike: whether the first was told, no sweep can find out.
+    if (this.#life === this.#lifeBefore) this.#deletedAfter = undefined
+  }
+
+  async write(): Promise<void> {
+    const { updated } = await this.#rows()
+    await eventually(() => this.#db.put({ _id: `doc-${++this.#docs}-${uniqueName('try')}` }))
+    if (this.#life !== this.#lifeBefore) this.#updatedAfter = updated?.times ?? 0
+  }
+
+  async delete(): Promise<void> {
+    const { created, updated, deleted } = await this.#rows()
+    const isToldToBeThere = Math.max(created?.place ?? -1, updated?.place ?? -1) > (deleted?.place ?? -1)
+    if (isToldToBeThere) this.#deletedAfter = deleted?.times ?? 0
+    await eventually(() => this.#db.drop())
+    this.#wasDeleted = true
+    this.#updatedAfter = undefined
+    ;[this.#lifeBefore, this.#life] = [this.#life, undefined]
+  }
+
+  /** What is wrong with these rows, now that everything has come to rest. */
+  faults(rows: Rows): string[] {
+    const { created, updated, deleted } = rows.get(this.name) ?? {}
+    const faults = {
+      'is there, and not told to be made': this.isThere && !created,
+      'was changed, and not told so':
+        this.#updatedAfter !== undefined && !(updated && updated.times > this.#updatedAfter),
+      'was not deleted, and told so': !this.#wasDeleted && deleted,
+      'was deleted, and not told so':
+        this.#deletedAfter !== undefined && !(deleted && deleted.times > this.#deletedAfter),
+      'is there, and told to be made before it is told to be deleted':
+        this.isThere && created && deleted && created.place < deleted.place,
+      'is gone, and told to be there':
+        !this.isThere && Math.max(created?.place ?? -1, updated?.place ?? -1) > (deleted?.place ?? -1),
+    }
+    return Object.entries(faults).flatMap(([fault, isSo]) => (isSo ? [`${this.name} ${fault}`] : []))
+  }
+
+  async #rows() {
+    return (await eventually(() => readRows(this.#events))).get(this.name) ?? {}
+  }
+}
