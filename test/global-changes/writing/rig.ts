@@ -11,6 +11,7 @@ import {
 import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
 import { couchUrl, createTestCouch, deleteDb, startPrivateCouch, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
+import type { Exchange } from '../../support/proxy-exchange.ts'
 import { pass, startFaultyProxy, type Fault, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 
 export const settings = { update_db: true, max_event_delay: 25, max_write_delay: 25, sweep_interval: 60_000 }
@@ -100,13 +101,21 @@ export function createHold() {
   return { requests, answers, held, release: () => release() }
 }
 
-/** As CouchDB answers to `_dbs_info` for databases that it cannot read now, whatever the reason. */
-export const notFound: Fault = async (exchange) => {
-  const { keys } = JSON.parse(exchange.request.body) as { keys: string[] }
-  const rows = JSON.stringify(keys.map((key) => ({ key, error: 'not_found' })))
-  const body = Readable.from([Buffer.from(rows)])
-  await exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body })
+const answer = (exchange: Exchange, body: Readable) =>
+  exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body })
+
+const answerJson = async (exchange: Exchange, value: unknown) => {
+  await answer(exchange, Readable.from([Buffer.from(JSON.stringify(value))]))
   exchange.end()
+}
+
+/** As CouchDB answers to `_dbs_info` for databases that it cannot read now, whatever the reason. */
+export const notFound: Fault = (exchange) => {
+  const { keys } = JSON.parse(exchange.request.body) as { keys: string[] }
+  return answerJson(
+    exchange,
+    keys.map((key) => ({ key, error: 'not_found' })),
+  )
 }
 
 export interface FeedByHand {
@@ -122,16 +131,19 @@ export interface FeedByHand {
 /** The server of this run, with a feed of all databases that has the rows of the test and no others. */
 export async function startFeedByHand(): Promise<FeedByHand> {
   const proxy = await startFaultyProxy()
-  const isFeed = ({ path }: SeenRequest) => path === '/_db_updates'
   let rows: Readable | undefined
   let seq = 0
   const feed: Fault = (exchange) => {
     rows = new Readable({ read: () => undefined })
     rows.push('\n')
-    return exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body: rows })
+    return answer(exchange, rows)
   }
+  const faults = new Map<string, Fault>([
+    ['/_db_updates', feed],
+    ['/_global_changes', (exchange) => answerJson(exchange, { instance_start_time: '1' })], // of what is behind the feed
+  ])
   const plan = (choose: (request: SeenRequest) => Fault | undefined) =>
-    proxy.plan((request) => (isFeed(request) ? feed : choose(request)))
+    proxy.plan((request) => faults.get(request.path) ?? choose(request))
   plan(() => undefined)
   return {
     proxy,
