@@ -2,11 +2,12 @@ import nano from 'nano'
 import type { Couch } from '../sidecar/couch/client.ts'
 import type { Database } from '../sidecar/couch/database.ts'
 import type { BulkRow, StoredDoc } from '../sidecar/couch/documents.ts'
+import { answerOf } from '../test/support/answers.ts'
 
 /** Reads every document that waits, as a feed gives them. */
 async function readAll(couch: Couch, { name }: Database): Promise<StoredDoc[]> {
   const query = { include_docs: true }
-  const { results } = await couch.request<{ results: { doc: StoredDoc }[] }>({ db: name, path: '_changes', query })
+  const { results } = await answerOf<{ results: { doc: StoredDoc }[] }>(couch, { db: name, path: '_changes', query })
   return results.map(({ doc }) => doc).filter((doc) => doc.type === 'order')
 }
 

@@ -7,6 +7,7 @@ import { inParallel } from './in-parallel.ts'
 import { delaysFigure } from './figures.ts'
 import { usageIfOurs } from './usage.ts'
 import type { Line } from './report.ts'
+import { answerOf } from '../test/support/answers.ts'
 
 const HEARTBEAT_MS = 10_000 // as the sidecar's own
 const POLL_MS = 25_000 // as the client's
@@ -98,7 +99,7 @@ export async function measureLongPolls(options: FeedsOptions): Promise<Line[]> {
     let since = 'now'
     while (!leaving.signal.aborted) {
       const query = { feed: 'longpoll', timeout: POLL_MS, since }
-      const asked = couch.request<{ last_seq: string }>({ db: name, path: '_changes', query, signal: leaving.signal })
+      const asked = answerOf<{ last_seq: string }>(couch, { db: name, path: '_changes', query, signal: leaving.signal })
       polls += 1
       since = await asked.then(
         ({ last_seq }) => last_seq,

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { CouchError } from '../sidecar/couch/errors.ts'
+import { answerOf } from '../test/support/answers.ts'
 import { ask } from './ask.ts'
 import { measureBareFeeds, measureLongPolls } from './feeds.ts'
 import { delaysFigure } from './figures.ts'
@@ -61,7 +62,7 @@ export async function measureFleet(couch: Couch, url: string, serverPid: number 
     return lines
   } finally {
     if (made) await couch.request({ method: 'DELETE', db: '_global_changes' })
-    const there = await couch.request<string[]>({ path: '_all_dbs' })
+    const there = await answerOf<string[]>(couch, { path: '_all_dbs' })
     const ours = there.filter((name) => name.startsWith(run))
     await inParallel(ours, (db) => couch.request({ method: 'DELETE', db }))
   }
@@ -95,8 +96,8 @@ async function disk({ couch, names }: Run): Promise<Line> {
     readonly sizes: { readonly file: number }
   }
   const db = names[0]!
-  const info = await couch.request<Sizes>({ db })
-  const { view_index } = await couch.request<{ view_index: Sizes }>({ db, path: '_design/docstate/_info' })
+  const info = await answerOf<Sizes>(couch, { db })
+  const { view_index } = await answerOf<{ view_index: Sizes }>(couch, { db, path: '_design/docstate/_info' })
   const kb = ({ sizes }: Sizes) => (sizes.file / 1024).toFixed(0)
   return { what: 'disk of an empty one, and of its index', figure: `${kb(info)} KB, ${kb(view_index)} KB` }
 }

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { seqText } from '../sidecar/couch/documents.ts'
 import { readViewIndex } from '../sidecar/couch/view-index.ts'
+import { answerOf } from '../test/support/answers.ts'
 import { ask } from './ask.ts'
 import { quantile } from './figures.ts'
 import { startProduct, type Product } from './product.ts'
@@ -133,6 +134,6 @@ async function requestsOf({ url }: Product): Promise<number> {
 }
 
 async function deleteAll(couch: Couch, run: string): Promise<void> {
-  const all = await couch.request<string[]>({ path: '_all_dbs' })
+  const all = await answerOf<string[]>(couch, { path: '_all_dbs' })
   for (const db of all.filter((name) => name.startsWith(run))) await couch.request({ method: 'DELETE', db })
 }

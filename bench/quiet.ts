@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { dropDatabase, fillDatabase } from './database.ts'
 import { startProduct } from './product.ts'
+import { answerOf } from '../test/support/answers.ts'
 
 /** The most memory the process has had while `count` documents waited and its handlers were slow. Bytes. */
 export async function measurePeakMemory(couch: Couch, url: string, count: number, seconds: number): Promise<number> {
@@ -38,7 +39,7 @@ export async function measureIdle(couch: Couch, url: string, seconds: number): P
 
 async function countWrites(couch: Couch): Promise<Idle> {
   type Counter = { readonly value: number }
-  const stats = await couch.request<{ document_writes: Counter; httpd_request_methods: Record<string, Counter> }>({
+  const stats = await answerOf<{ document_writes: Counter; httpd_request_methods: Record<string, Counter> }>(couch, {
     path: '_node/_local/_stats/couchdb',
   })
   const { PUT, DELETE } = stats.httpd_request_methods

@@ -3,6 +3,7 @@ import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { detectEngine } from '../sidecar/deploy/detect.ts'
+import { answerOf } from '../test/support/answers.ts'
 
 /** A figure with what it was to reach. */
 export interface Line {
@@ -22,7 +23,7 @@ export interface Report {
 }
 
 export async function createReport(couch: Couch, lines: readonly Line[]): Promise<Report> {
-  const { version } = await couch.request<{ version: string }>({})
+  const { version } = await answerOf<{ version: string }>(couch, {})
   const engine = await detectEngine(couch)
   const [cpu] = cpus()
   return {

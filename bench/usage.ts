@@ -1,6 +1,7 @@
 /** What processes and servers use, and have done. */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
+import { answerOf } from '../test/support/answers.ts'
 
 /** Resident memory and processor time of a process, by /proc. */
 export async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds: number }> {
@@ -21,10 +22,10 @@ export interface Stats {
 
 /** Counted by CouchDB since it was started. */
 export async function statsOf(couch: Couch): Promise<Stats> {
-  const { httpd, database_writes } = await couch.request<{
+  const { httpd, database_writes } = await answerOf<{
     httpd: { requests: { value: number } }
     database_writes: { value: number }
-  }>({ path: '_node/_local/_stats/couchdb' })
+  }>(couch, { path: '_node/_local/_stats/couchdb' })
   return { requests: httpd.requests.value, writes: database_writes.value }
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { z } from 'zod'
 import type { Clock } from '../core/clock.ts'
 import type { Couch } from './client.ts'
 import { CouchError } from './errors.ts'
@@ -28,7 +29,7 @@ export async function untilAdmitted({ couch, clock, log }: AdmissionOptions, sig
 
 async function refusalOf(couch: Couch, signal: AbortSignal): Promise<string | undefined> {
   try {
-    const { userCtx } = await couch.request<Session>({ db: '_session', signal })
+    const { userCtx } = await couch.request({ db: '_session', signal }, session)
     if (!userCtx || userCtx.roles.includes('_admin')) return undefined
     return userCtx.name === null ? 'it has none' : `${userCtx.name} is none`
   } catch (thrown) {
@@ -37,6 +38,6 @@ async function refusalOf(couch: Couch, signal: AbortSignal): Promise<string | un
   }
 }
 
-interface Session {
-  readonly userCtx?: { readonly name: string | null; readonly roles: readonly string[] }
-}
+const session = z.object({
+  userCtx: z.object({ name: z.string().nullable(), roles: z.array(z.string()) }).optional(),
+})

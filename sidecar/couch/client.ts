@@ -2,8 +2,10 @@ import { Agent } from 'undici'
 import { createReadMany } from './read-many.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
+import { CouchError } from './errors.ts'
 import { exchange, exchangeJson } from './exchange.ts'
 import { createPlaces } from './places.ts'
+import { anything, type Schema } from './schemas.ts'
 import { createSign, type Sign } from './signature.ts'
 
 export interface CouchRequest {
@@ -31,8 +33,12 @@ export interface CouchRequest {
 export interface Couch {
   /** Without credentials: safe to print. */
   readonly url: string
-  /** The parsed JSON body of a 2xx answer. Throws `CouchError`, or the signal's reason when it aborts. */
-  request<T>(request: CouchRequest): Promise<T>
+  /**
+   * The parsed JSON body of a 2xx answer. Throws `CouchError`, `garbled` for an answer that does not fit the schema, or
+   * the signal's reason when it aborts.
+   */
+  request<T>(request: CouchRequest, schema: Schema<T>): Promise<T>
+  request(request: CouchRequest): Promise<unknown>
   /** The bytes of an endless answer, as they come. Throws like `request`, also while reading. */
   stream(request: CouchRequest & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>>
   /** @param first for each of its requests */
@@ -89,7 +95,7 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
 
   const couch: Couch = {
     url: base,
-    async request<T>(request: CouchRequest) {
+    async request<T>(request: CouchRequest, schema: Schema<T> = anything as Schema<T>) {
       const { signal, timeoutMs = REQUEST_TIMEOUT_MS, first, waits, onSent } = request
       const asked = prepare(request, waits ? endless : agent)
       const turn = (signal?: AbortSignal) => {
@@ -100,7 +106,7 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
         return waits ? begin() : inPlace(begin, first, signal)
       }
       const answer = await (patienceMs ? withDeadline(asked.name, patienceMs, signal, turn) : turn(signal))
-      return answer as T
+      return fitting(schema, answer, asked.name)
     },
 
     async stream({ signal, ...request }) {
@@ -118,6 +124,18 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
   }
   const readMany = createReadMany(couch)
   return couch
+}
+
+/** The answer, or what of it the schema knows. */
+function fitting<T>(schema: Schema<T>, answer: object, request: string): T {
+  const { success, data, error } = schema.safeParse(answer)
+  if (success) return data
+  const [fault] = error.issues
+  const where = fault!.path.map(String).join('.')
+  throw new CouchError('garbled', {
+    request,
+    reason: `not an answer of CouchDB's: ${where && `${where}: `}${fault!.message}`,
+  })
 }
 
 const nameOf = (method: string, db?: string, path?: string) => `${method} /${[db, path].filter(Boolean).join('/')}`

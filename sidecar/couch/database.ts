@@ -1,8 +1,20 @@
-import type { Couch } from './client.ts'
-import { CouchError, isCouchError } from './errors.ts'
+import type { Couch, CouchRequest } from './client.ts'
+import { isCouchError } from './errors.ts'
 import type { ReadMany, ReadManyOptions } from './read-many.ts'
 import type { Sign } from './signature.ts'
-import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, StoredDoc, ViewResult } from './documents.ts'
+import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, StoredDoc } from './documents.ts'
+import {
+  allDocs,
+  bulkRows,
+  changesPage,
+  dbInfo,
+  done,
+  leaves,
+  rowsOf,
+  stored,
+  storedDoc,
+  type Schema,
+} from './schemas.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -40,6 +52,7 @@ export interface Database {
   security(options?: CallOptions): Promise<unknown>
   /** There are no revisions of it: the last one counts. */
   setSecurity(security: Security, options?: CallOptions): Promise<void>
+  /** `T` says what is known to stand in the document. */
   get<T = StoredDoc>(id: string, query?: Record<string, string | number | boolean>, options?: CallOptions): Promise<T>
   /** As `get`, with `undefined` for a document that is not there or deleted. */
   find(
@@ -65,7 +78,8 @@ export interface Database {
    */
   merge(leaves: readonly Leaf[], options?: CallOptions): Promise<void>
   remove(id: string, rev: string, options?: CallOptions): Promise<void>
-  view(ddoc: string, view: string, query?: ViewQuery, options?: CallOptions): Promise<ViewResult>
+  /** @param row what its rows look like */
+  view<Row>(ddoc: string, view: string, row: Schema<Row>, query?: ViewQuery, options?: CallOptions): Promise<Row[]>
   /** `_changes` as it is now. */
   changesPage(query: Record<string, string | number | boolean>, options?: CallOptions): Promise<ChangesPage>
   /** The bytes of a continuous `_changes` feed. */
@@ -84,15 +98,15 @@ const docPath = (id: string) => {
 }
 
 export function createDatabase(couch: Couch, name: string, readMany: ReadMany, first = false): Database {
-  const call = <T>(request: Parameters<Couch['request']>[0], options?: CallOptions) =>
-    couch.request<T>({ db: name, first, ...request, ...options })
+  const call = <T>(schema: Schema<T>, request: CouchRequest, options?: CallOptions) =>
+    couch.request({ db: name, first, ...request, ...options }, schema)
 
   const database: Database = {
     name,
-    info: (options) => call<DbInfo>({}, options),
+    info: (options) => call(dbInfo, {}, options),
     async create(options) {
       try {
-        await call({ method: 'PUT' }, options)
+        await call(done, { method: 'PUT' }, options)
         return true
       } catch (thrown) {
         if (isCouchError(thrown, 'exists')) return false
@@ -101,21 +115,23 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     },
     async drop(options) {
       try {
-        await call({ method: 'DELETE' }, options)
+        await call(done, { method: 'DELETE' }, options)
         return true
       } catch (thrown) {
         if (isCouchError(thrown, 'not_found')) return false
         throw thrown
       }
     },
-    security: (options) => call<unknown>({ path: '_security' }, options),
+    security: (options) => couch.request({ db: name, first, path: '_security', ...options }),
     async setSecurity(security, options) {
-      await call({ method: 'PUT', path: '_security', body: security }, options)
+      await call(done, { method: 'PUT', path: '_security', body: security }, options)
     },
-    get: (id, query, options) => call({ path: docPath(id), ...(query && { query }) }, options),
+    async get<T>(id: string, query?: CouchRequest['query'], options?: CallOptions) {
+      return (await call(storedDoc, { path: docPath(id), ...(query && { query }) }, options)) as T
+    },
     async find(id, query, options) {
       try {
-        return await database.get<StoredDoc>(id, query, options)
+        return await database.get(id, query, options)
       } catch (thrown) {
         if (isCouchError(thrown, 'not_found')) return undefined
         throw thrown
@@ -124,7 +140,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     async leaves(id, options) {
       const query = { open_revs: 'all', revs: true, r: MORE_THAN_COPIES }
       try {
-        const rows = await database.get<{ ok?: Leaf }[]>(id, query, options)
+        const rows = await call(leaves, { path: docPath(id), query }, options)
         return rows.flatMap(({ ok }) => (ok ? [ok] : []))
       } catch (thrown) {
         if (isCouchError(thrown, 'not_found')) return []
@@ -134,7 +150,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     getMany: (ids, options) => readMany(name, ids, { first, ...options }),
     async withPrefix(prefix, options) {
       const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true }
-      const { rows } = await call<ViewResult>({ path: '_all_docs', query }, options)
+      const { rows } = await call(allDocs, { path: '_all_docs', query }, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
     },
     async locals(ids, options) {
@@ -144,37 +160,28 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
         query: { include_docs: true },
         body: { keys: ids },
       } as const
-      const { rows } = await call<ViewResult>(request, options)
+      const { rows } = await call(allDocs, request, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
     },
     async put(doc, options) {
-      const answer = await call<{ rev?: string }>({ method: 'PUT', path: docPath(doc._id), body: doc }, options)
-      if (typeof answer.rev !== 'string') {
-        throw new CouchError('garbled', { request: `PUT /${name}/${doc._id}`, reason: 'no revision in the answer' })
-      }
-      return answer.rev
+      const { rev } = await call(stored, { method: 'PUT', path: docPath(doc._id), body: doc }, options)
+      return rev
     },
-    async bulk(docs, options) {
-      const rows = await call<BulkRow[]>(
-        { method: 'POST', path: '_bulk_docs', json: `{"docs":[${docs.join()}]}` },
-        options,
-      )
-      if (!Array.isArray(rows)) {
-        throw new CouchError('garbled', { request: `POST /${name}/_bulk_docs`, reason: 'expected an array of rows' })
-      }
-      return rows
-    },
+    bulk: (docs, options) =>
+      call(bulkRows, { method: 'POST', path: '_bulk_docs', json: `{"docs":[${docs.join()}]}` }, options),
     async merge(docs, options) {
-      await call({ method: 'POST', path: '_bulk_docs', body: { docs, new_edits: false } }, options)
+      await call(bulkRows, { method: 'POST', path: '_bulk_docs', body: { docs, new_edits: false } }, options)
     },
     async remove(id, rev, options) {
-      await call({ method: 'DELETE', path: docPath(id), query: { rev } }, options)
+      await call(done, { method: 'DELETE', path: docPath(id), query: { rev } }, options)
     },
-    view(ddoc, view, query = {}, options) {
+    async view(ddoc, view, row, query = {}, options) {
       const path = `_design/${encodeURIComponent(ddoc)}/_view/${encodeURIComponent(view)}`
-      return call<ViewResult>({ path, query: query as Record<string, string | number | boolean> }, options)
+      const request = { path, query: query as Record<string, string | number | boolean> }
+      const { rows } = await call(rowsOf(row), request, options)
+      return rows
     },
-    changesPage: (query, options) => call<ChangesPage>({ path: '_changes', query }, options),
+    changesPage: (query, options) => call(changesPage, { path: '_changes', query }, options),
     changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
     sign: couch.sign,
   }

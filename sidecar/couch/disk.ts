@@ -1,5 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
+import { z } from 'zod'
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import { isCouchError } from './errors.ts'
@@ -33,14 +34,11 @@ const DATABASE_OF_DATABASES = '_dbs.couch'
 
 const isLoopback = (host: string) => host === 'localhost' || host === '[::1]' || host.startsWith('127.')
 
-interface Folders {
-  readonly database_dir?: string
-  readonly view_index_dir?: string
-}
+const folders = z.object({ database_dir: z.string().optional(), view_index_dir: z.string().optional() })
 
-async function readFolders(couch: Couch, options?: CallOptions): Promise<Folders> {
+async function readFolders(couch: Couch, options?: CallOptions): Promise<z.infer<typeof folders>> {
   try {
-    return await couch.request<Folders>({ path: '_node/_local/_config/couchdb', ...options })
+    return await couch.request({ path: '_node/_local/_config/couchdb', ...options }, folders)
   } catch (thrown) {
     if (isCouchError(thrown) && thrown.status !== undefined) return {} // not for us, or no CouchDB
     throw thrown

@@ -2,10 +2,11 @@
  * The copies of an index on a cluster, one by one: what the database itself tells is of the fastest of each shard. Asked
  * by a way of CouchDB's that is its own, and not promised: a copy that does not answer is not in the list.
  */
+import { z } from 'zod'
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
-import type { DbInfo } from './documents.ts'
 import { CouchError } from './errors.ts'
+import { dbInfo, names } from './schemas.ts'
 
 export interface IndexCopy {
   readonly node: string
@@ -18,10 +19,13 @@ export interface IndexCopy {
   readonly isRunning: boolean
 }
 
-interface Shard {
-  readonly range: string
-  readonly nodes: readonly string[]
-}
+const oneCopy = z.object({
+  update_seq: z.number().optional(),
+  pending_updates: z.number().optional(),
+  updater_running: z.boolean().optional(),
+})
+const copyAnswer = oneCopy.extend({ view_index: oneCopy.optional() })
+const shardOf = z.object({ range: z.string(), nodes: names })
 
 /**
  * The copies of the shard that holds the design document: of the others CouchDB does not tell. Throws `CouchError`:
@@ -36,8 +40,8 @@ export async function readIndexCopies(
   options?: CallOptions,
 ): Promise<IndexCopy[]> {
   const [{ instance_start_time }, { range, nodes }] = await Promise.all([
-    couch.request<DbInfo>({ db, ...options }),
-    couch.request<Shard>({ db, path: `_shards/${encodeURIComponent(ddocId)}`, ...options }),
+    couch.request({ db, ...options }, dbInfo),
+    couch.request({ db, path: `_shards/${encodeURIComponent(ddocId)}`, ...options }, shardOf),
   ])
   const shard = encodeURIComponent(`shards/${range}/${db}.${instance_start_time}`)
   const ddoc = `_design/${encodeURIComponent(ddocId.slice('_design/'.length))}`
@@ -45,7 +49,7 @@ export async function readIndexCopies(
     nodes.map(async (node): Promise<IndexCopy[]> => {
       try {
         const path = `_node/${encodeURIComponent(node)}/${shard}/${ddoc}/_info`
-        const answer = await couch.request<CopyAnswer>({ path, ...options })
+        const answer = await couch.request({ path, ...options }, copyAnswer)
         const { pending_updates: pending, update_seq: seq = 0, updater_running } = answer.view_index ?? answer
         return pending === undefined ? [] : [{ node, range, seq, pending, isRunning: updater_running === true }]
       } catch (thrown) {
@@ -57,11 +61,3 @@ export async function readIndexCopies(
   )
   return copies.flat()
 }
-
-interface OneCopy {
-  readonly update_seq?: number
-  readonly pending_updates?: number
-  readonly updater_running?: boolean
-}
-
-type CopyAnswer = OneCopy & { readonly view_index?: OneCopy }

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 
@@ -17,23 +18,25 @@ export interface IndexerTask {
   readonly changesTotal: number
 }
 
-interface Task {
-  readonly type?: string
-  readonly node?: string
-  readonly pid?: string
-  /** Of a shard: `shards/00000000-7fffffff/name.1767225600`. */
-  readonly database?: string
-  readonly design_document?: string
-  readonly changes_done?: number
-  readonly total_changes?: number
-}
+/** Also of other types, of which less is said. */
+const tasks = z.array(
+  z.object({
+    type: z.string().optional(),
+    node: z.string().optional(),
+    pid: z.string().optional(),
+    database: z.string().optional(),
+    design_document: z.string().nullish(),
+    changes_done: z.number().optional(),
+    total_changes: z.number().optional(),
+  }),
+)
 
 /** The indexes that are being built now, on all nodes. For server admins only. Throws `CouchError`. */
 export async function readIndexerTasks(couch: Couch, options?: CallOptions): Promise<IndexerTask[]> {
-  const tasks = await couch.request<Task[]>({ path: '_active_tasks', ...options })
-  return tasks.flatMap(
+  const all = await couch.request({ path: '_active_tasks', ...options }, tasks)
+  return all.flatMap(
     ({ type, node = '', pid = '', database: shard = '', design_document: ddoc, changes_done, total_changes }) =>
-      (type === 'indexer' || type === 'search_indexer') && ddoc !== undefined
+      (type === 'indexer' || type === 'search_indexer') && ddoc
         ? [
             {
               ...{ node, pid, shard, database: nameOf(shard), ddoc, kind: type === 'indexer' ? 'view' : 'search' },

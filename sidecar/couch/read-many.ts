@@ -1,8 +1,9 @@
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
-import type { StoredDoc, ViewResult } from './documents.ts'
+import type { StoredDoc } from './documents.ts'
 import { CouchError, isCouchError } from './errors.ts'
 import { compareRevs } from './revs.ts'
+import { allDocs, bulkGot, server } from './schemas.ts'
 
 /**
  * Reads documents by their ids, in the order of the ids, with `_conflicts` where there are any; what is missing or
@@ -44,7 +45,7 @@ export function createReadMany(couch: Couch): ReadMany {
 
 async function readsTogether(couch: Couch, options?: CallOptions): Promise<boolean> {
   try {
-    const { couchdb, version } = await couch.request<{ couchdb?: string; version?: string }>({ ...options })
+    const { couchdb, version } = await couch.request({ ...options }, server)
     const [major = 0, minor = 0] = (version ?? '').split('.').map(Number)
     return couchdb !== undefined && (major > 3 || (major === 3 && minor >= 3))
   } catch (thrown) {
@@ -58,25 +59,16 @@ type Fail = (id: string, reason: string) => void
 async function byKeys(couch: Couch, db: string, keys: readonly string[], fail: Fail, options: CallOptions) {
   const query = { include_docs: true, conflicts: true }
   const request = { method: 'POST', db, path: '_all_docs', query, body: { keys }, ...options } as const
-  const { rows } = await couch.request<ViewResult>(request)
+  const { rows } = await couch.request(request, allDocs)
   return rows.flatMap(({ key, doc, error }) => {
-    if (error !== undefined && error !== 'not_found') fail(String(key), error)
+    if (error !== undefined && error !== 'not_found') fail(key, error)
     return doc ? [doc] : []
   })
 }
 
-interface BulkGot {
-  readonly results: readonly { readonly id: string; readonly docs: readonly BulkGotDoc[] }[]
-}
-
-interface BulkGotDoc {
-  readonly ok?: StoredDoc
-  readonly error?: { readonly error: string; readonly reason: string }
-}
-
 async function byBulkGet(couch: Couch, db: string, ids: readonly string[], fail: Fail, options: CallOptions) {
   const body = { docs: ids.map((id) => ({ id })) }
-  const { results } = await couch.request<BulkGot>({ method: 'POST', db, path: '_bulk_get', body, ...options })
+  const { results } = await couch.request({ method: 'POST', db, path: '_bulk_get', body, ...options }, bulkGot)
   return results.flatMap(({ id, docs }) => {
     const wrong = docs.find(({ error }) => error && error.error !== 'not_found')?.error
     if (wrong) {

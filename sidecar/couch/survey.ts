@@ -1,6 +1,8 @@
+import { z } from 'zod'
 import type { Couch } from './client.ts'
 import { seqText, type DbInfo } from './documents.ts'
 import { CouchError } from './errors.ts'
+import { dbInfo, names } from './schemas.ts'
 
 /** How far a database was when it was looked at. */
 export interface Reading {
@@ -16,10 +18,8 @@ const A_PAGE = 10_000
 /** CouchDB takes a hundred names in a request (`max_db_number_for_dbs_info_req`). */
 const A_REQUEST = 100
 
-interface InfoRow {
-  readonly key: string
-  readonly info?: DbInfo | null
-}
+const infoRows = z.array(z.object({ key: z.string(), info: dbInfo.nullish() }))
+type InfoRow = z.infer<typeof infoRows>[number]
 
 /**
  * Names of all databases that are wanted, in their order. No more than a page (two or more) of
@@ -34,7 +34,7 @@ export async function listDatabases(
   const wanted: string[] = []
   for (let last = ''; ;) {
     const query = { startkey: last, limit: aPage }
-    const page = await couch.request<string[]>({ path: '_all_dbs', query, signal })
+    const page = await couch.request({ path: '_all_dbs', query, signal }, names)
     const news = page.filter((name) => name > last).sort() // PouchDB lists them as they come
     for (const name of news) if (isWanted(name)) wanted.push(name)
     if (page.length !== aPage || news.length === 0) return wanted // PouchDB has no pages: all come at once, each time
@@ -57,7 +57,7 @@ export async function* readDatabases(
 
 async function infosOf(couch: Couch, keys: readonly string[], signal: AbortSignal): Promise<readonly InfoRow[]> {
   try {
-    return await couch.request<InfoRow[]>({ method: 'POST', path: '_dbs_info', body: { keys }, signal })
+    return await couch.request({ method: 'POST', path: '_dbs_info', body: { keys }, signal }, infoRows)
   } catch (thrown) {
     if (!(thrown instanceof CouchError) || thrown.retry !== 'never') throw thrown
     return Promise.all(keys.map((key) => infoOf(couch, key, signal))) // PouchDB has no such endpoint
@@ -66,7 +66,7 @@ async function infosOf(couch: Couch, keys: readonly string[], signal: AbortSigna
 
 async function infoOf(couch: Couch, key: string, signal: AbortSignal): Promise<InfoRow> {
   try {
-    return { key, info: await couch.request<DbInfo>({ db: key, signal }) }
+    return { key, info: await couch.request({ db: key, signal }, dbInfo) }
   } catch (thrown) {
     if (thrown instanceof CouchError && thrown.code === 'not_found') return { key }
     throw thrown

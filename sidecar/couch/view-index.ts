@@ -1,8 +1,10 @@
 /** The index of a design document's views (a view group): one index for all of them, Mango's too. */
 import { crc32 } from 'node:zlib'
+import { z } from 'zod'
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
-import { CouchError, isCouchError } from './errors.ts'
+import { isCouchError } from './errors.ts'
+import { rowsOf } from './schemas.ts'
 
 export interface ViewIndex {
   /**
@@ -21,16 +23,16 @@ export interface ViewIndex {
   readonly bytes: number
 }
 
-interface Answer {
-  readonly view_index?: {
-    readonly updates_pending?: { readonly total?: number }
-    readonly update_seq?: number
-    readonly updater_running?: boolean
-    readonly waiting_clients?: number
-    readonly signature?: string
-    readonly sizes?: { readonly file?: number }
-  }
-}
+const info = z.object({
+  view_index: z.object({
+    updates_pending: z.object({ total: z.number() }),
+    update_seq: z.number().optional(),
+    updater_running: z.boolean().optional(),
+    waiting_clients: z.number().optional(),
+    signature: z.string(),
+    sizes: z.object({ file: z.number().optional() }).optional(),
+  }),
+})
 
 /** What a design document's index is called in a request. */
 const pathOf = (ddocId: string) => `_design/${encodeURIComponent(ddocId.slice('_design/'.length))}`
@@ -48,10 +50,7 @@ export async function readViewIndex(
   options?: CallOptions,
 ): Promise<ViewIndex> {
   const path = `${pathOf(ddocId)}/_info`
-  const { view_index: index } = await couch.request<Answer>({ db, path, ...options })
-  if (typeof index?.updates_pending?.total !== 'number' || typeof index.signature !== 'string') {
-    throw new CouchError('garbled', { request: `GET /${db}/${path}`, reason: 'no updates_pending in the answer' })
-  }
+  const { view_index: index } = await couch.request({ db, path, ...options }, info)
   return {
     pending: index.updates_pending.total,
     seq: index.update_seq ?? 0,
@@ -106,14 +105,18 @@ async function queryView(
 ): Promise<void> {
   const path = `${pathOf(ddocId)}/_view/${encodeURIComponent(view)}`
   try {
-    await couch.request({ db, path, query, ...options })
+    await couch.request({ db, path, query, ...options }, rows)
   } catch (thrown) {
     const partitions = await partitionsIfAsked(couch, db, thrown, options)
     for (const partition of partitions.slice(0, most)) {
-      await couch.request({ db, path: `_partition/${partition}/${path}`, query, ...options })
+      await couch.request({ db, path: `_partition/${partition}/${path}`, query, ...options }, rows)
     }
   }
 }
+
+const rows = rowsOf(z.unknown())
+const partitioned = z.object({ props: z.object({ partitioned: z.boolean().optional() }).optional() })
+const shardsOf = z.object({ shards: z.record(z.templateLiteral([z.hex(), '-', z.hex()]), z.unknown()) })
 
 type Query = Readonly<Record<string, string | number | boolean>>
 
@@ -128,9 +131,9 @@ async function partitionsIfAsked(
   options?: CallOptions,
 ): Promise<readonly string[]> {
   if (!isCouchError(thrown, 'bad_request')) throw thrown
-  const { props } = await couch.request<{ props?: { partitioned?: boolean } }>({ db, ...options })
+  const { props } = await couch.request({ db, ...options }, partitioned)
   if (props?.partitioned !== true) throw thrown
-  const { shards } = await couch.request<{ shards: object }>({ db, path: '_shards', ...options })
+  const { shards } = await couch.request({ db, path: '_shards', ...options }, shardsOf)
   return Object.keys(shards).map(partitionIn)
 }
 

@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
 import { isCouchError } from '../couch/errors.ts'
+import { server } from '../couch/schemas.ts'
 import type { Target } from './bundle.ts'
 
 /** What runs the functions of design documents. */
@@ -19,13 +21,12 @@ const NAMELESS = 'nonode@nohost'
  * for ES2017. Throws `CouchError` where there is no answer at all.
  */
 export async function detectEngine(couch: Couch, signal?: AbortSignal): Promise<Engine> {
-  const ask = <T>(path?: string) => couch.request<T>({ ...(path !== undefined && { path }), signal })
   try {
-    const { features = [] } = await ask<{ features?: readonly string[] }>()
+    const { features = [] } = await couch.request({ signal }, server)
     if (features.includes('quickjs')) return { name: 'quickjs', target: 'es2017' }
-    const { name: node } = await ask<{ name?: string }>('_node/_local')
+    const { name: node } = await couch.request({ path: '_node/_local', signal }, nodeOf)
     if (node === NAMELESS) return UNKNOWN // CouchDB 3.5 without a node name asks for clouseau here, and dies of it
-    const { javascript_engine: engine } = await ask<Versions>('_node/_local/_versions')
+    const { javascript_engine: engine } = await couch.request({ path: '_node/_local/_versions', signal }, versions)
     return engine?.name ? engineFrom(engine.name, engine.version) : UNKNOWN
   } catch (thrown) {
     if (isCouchError(thrown) && thrown.status !== undefined) return UNKNOWN
@@ -33,9 +34,10 @@ export async function detectEngine(couch: Couch, signal?: AbortSignal): Promise<
   }
 }
 
-interface Versions {
-  readonly javascript_engine?: { readonly name?: string; readonly version?: string }
-}
+const nodeOf = z.object({ name: z.string().optional() })
+const versions = z.object({
+  javascript_engine: z.object({ name: z.string().optional(), version: z.string().optional() }).optional(),
+})
 
 function engineFrom(name: string, version: string | undefined): Engine {
   const target = name === 'spidermonkey' && version?.startsWith('1.') ? 'es5' : 'es2017'

@@ -1,7 +1,8 @@
 import type { Database } from '../couch/database.ts'
 import { seqText, type Seq, type StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
-import { parseLine, type Source } from './source.ts'
+import { isStoredDoc } from '../couch/schemas.ts'
+import { parseLine, revsFrom, type Source } from './source.ts'
 
 /** One row of a `_changes` feed. */
 export interface Change {
@@ -32,11 +33,10 @@ export const changesOf = (database: Database, withDocs: () => boolean = () => tr
 type Fields = Readonly<Record<string, unknown>> & { readonly seq: Seq }
 
 function changeFrom({ id, seq, deleted, changes, doc }: Fields, bytes: number): Change | undefined {
-  const revs = (changes as readonly { readonly rev?: unknown }[] | undefined)?.map(({ rev }) => rev) ?? []
-  const rev = revs[0] // CouchDB names the winner first
-  if (typeof id !== 'string' || typeof rev !== 'string') return undefined
-  const known = (doc as StoredDoc | null | undefined) ?? undefined
-  return { seq, id, rev, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
+  const revs = revsFrom(changes)
+  const known = doc ?? undefined
+  if (typeof id !== 'string' || !revs || !(known === undefined || isStoredDoc(known))) return undefined
+  return { seq, id, rev: revs[0]!, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
 }
 
 /** Some rows of a feed, and the place after them. */
@@ -55,10 +55,10 @@ export const pagesOf =
   async (since, limit, signal) => {
     const answer = await database.changesPage({ ...DOCS, since: seqText(since), limit }, { signal })
     const { results, last_seq, pending } = answer
-    const rows = Array.isArray(results) ? answer.results.map((row) => changeFrom(row, JSON.stringify(row).length)) : []
-    if (!Array.isArray(results) || last_seq === undefined || rows.includes(undefined)) {
-      const request = `GET /${database.name}/_changes`
-      throw new CouchError('garbled', { request, reason: 'expected rows of changes, and last_seq' })
-    }
-    return { rows: rows as Change[], seq: last_seq, left: pending }
+    const rows = results.map((row) => {
+      const change = changeFrom(row, JSON.stringify(row).length)
+      if (change) return change
+      throw new CouchError('garbled', { request: `GET /${database.name}/_changes`, reason: 'expected rows of changes' })
+    })
+    return { rows, seq: last_seq, left: pending }
   }

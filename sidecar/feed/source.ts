@@ -1,4 +1,6 @@
+import { z } from 'zod'
 import { CouchError } from '../couch/errors.ts'
+import { isSeq } from '../couch/schemas.ts'
 import type { Seq } from '../couch/documents.ts'
 
 /** Something of CouchDB's that can be followed for ever, line by line. */
@@ -56,7 +58,13 @@ function parseObject(request: string, line: string): Record<string, unknown> {
 }
 
 const countFrom = (value: unknown) => (typeof value === 'number' && value >= 0 ? value : undefined)
-const isSeq = (value: unknown): value is Seq => typeof value === 'string' || typeof value === 'number'
+/** The `changes` of a row: the last revisions, the winner first. Undefined where they are none. */
+export function revsFrom(changes: unknown): readonly string[] | undefined {
+  const { success, data } = leaves.safeParse(changes)
+  return success ? data.map(({ rev }) => rev) : undefined
+}
+
+const leaves = z.array(z.object({ rev: z.string() })).min(1)
 
 const garbled = (request: string, line: string, cause?: unknown) =>
   new CouchError('garbled', { request, reason: `expected a row of changes, got ${line.slice(0, 80)}` }, { cause })

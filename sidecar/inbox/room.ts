@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
-import { BY_STATE, DDOC } from '../docstate/finding/pages.ts'
+import { BY_STATE, DDOC, countRow } from '../docstate/finding/pages.ts'
 
 /** How many devices may wait for somebody to confirm them. */
 export interface Room {
@@ -33,9 +33,9 @@ export function createRoom({ database, limit, clock, log }: RoomOptions): Room {
 
   async function count(): Promise<number> {
     const devices = { startkey: ['device'], endkey: ['device', {}], group_level: 2 }
-    const { rows } = await database.view(DDOC, BY_STATE, devices)
-    const waiting = rows.filter(({ key }) => WAITING.includes((key as string[])[1]!))
-    return waiting.reduce((sum, { value }) => sum + Number(value), 0)
+    const rows = await database.view(DDOC, BY_STATE, countRow, devices)
+    const waiting = rows.filter(({ key: [, state] }) => WAITING.includes(state))
+    return waiting.reduce((sum, { value }) => sum + value, 0)
   }
 
   function recount(): Promise<number> {

@@ -1,6 +1,8 @@
+import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
-import { seqText, type Seq, type StoredDoc } from '../couch/documents.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
+import { seqText, type StoredDoc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { seq, stored, storedDoc } from '../couch/schemas.ts'
 
 /** The design documents of a database, and where it was when they were read. */
 export interface DesignDocs {
@@ -10,14 +12,10 @@ export interface DesignDocs {
   readonly areSame: boolean
 }
 
-interface Answer {
-  readonly update_seq?: Seq
-  readonly rows?: readonly {
-    readonly id: string
-    readonly value?: { readonly rev?: string }
-    readonly doc?: StoredDoc
-  }[]
-}
+const answer = z.object({
+  update_seq: seq,
+  rows: z.array(z.object({ id: z.string(), value: stored, doc: storedDoc.nullish() })),
+})
 
 const ALL = { startkey: '_design/', endkey: '_design0', update_seq: true }
 
@@ -62,15 +60,11 @@ export class DesignDocsReader {
 
   async #ask(database: string, include_docs: boolean, signal: AbortSignal) {
     const request = { db: database, path: '_all_docs', query: { ...ALL, include_docs }, signal }
-    const { update_seq, rows } = await this.#couch.request<Answer>(request)
-    if (update_seq === undefined || !Array.isArray(rows)) {
-      throw new CouchError('garbled', { request: `GET /${database}/_all_docs`, reason: 'no update_seq in the answer' })
-    }
-    const all = rows as NonNullable<Answer['rows']>
+    const { update_seq, rows } = await this.#couch.request(request, answer)
     return {
       seq: parseInt(seqText(update_seq)) || 0,
-      revs: all.map(({ id, value }) => `${id} ${value?.rev}`).join('\n'),
-      docs: all.flatMap(({ doc }) => (doc ? [doc] : [])),
+      revs: rows.map(({ id, value }) => `${id} ${value.rev}`).join('\n'),
+      docs: rows.flatMap(({ doc }) => (doc ? [doc] : [])),
     }
   }
 }

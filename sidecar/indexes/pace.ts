@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts'
-import type { Couch } from '../couch/client.ts'
+import type { Couch, CouchRequest } from '../couch/client.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
+import { anything, type Schema } from '../couch/schemas.ts'
 
 /** What the server is spared: half of the channels each time that it is slow, all of them while its disk is full. */
 export class Pace {
@@ -45,18 +46,18 @@ export class Pace {
 
   /** The same server, watched: only by requests that it should answer at once. */
   watch(couch: Couch): Couch {
-    return { ...couch, request: (request) => this.#watched(() => couch.request(request)) }
+    const request = (request: CouchRequest, schema: Schema<unknown> = anything) =>
+      this.#watched(() => couch.request(request, schema))
+    return { ...couch, request }
   }
 
   /** Counted, but free to take its time. */
   count(couch: Couch): Couch {
-    return {
-      ...couch,
-      request: (request) => {
-        this.requests += 1
-        return this.#minded(couch.request(request))
-      },
+    const request = (request: CouchRequest, schema: Schema<unknown> = anything) => {
+      this.requests += 1
+      return this.#minded(couch.request(request, schema))
     }
+    return { ...couch, request }
   }
 
   async #minded<T>(answer: Promise<T>): Promise<T> {

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
 import type { CallOptions } from '../couch/database.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
@@ -9,10 +10,8 @@ import type { Server } from './server.ts'
  */
 export type ServersKen = 'on' | 'off' | 'absent' | 'unknown'
 
-interface Section {
-  readonly batch_channels?: string
-  readonly incremental_channels?: string
-}
+const ken = z.object({ batch_channels: z.string().optional(), incremental_channels: z.string().optional() })
+type Section = z.infer<typeof ken>
 
 /** There is no other way to switch it off than to give it no channels. Throws `CouchError` where nobody answers. */
 export async function findServersKen(
@@ -35,7 +34,7 @@ export async function findServersKen(
 /** Undefined where there is no such thing. */
 async function sectionOf(couch: Couch, node: string, options?: CallOptions): Promise<Section | undefined> {
   try {
-    return await couch.request<Section>({ path: `_node/${encodeURIComponent(node)}/_config/ken`, ...options })
+    return await couch.request({ path: `_node/${encodeURIComponent(node)}/_config/ken`, ...options }, ken)
   } catch (thrown) {
     if (isCouchError(thrown, 'not_found')) return undefined
     throw thrown

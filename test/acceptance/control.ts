@@ -7,6 +7,7 @@ import { userNameOf } from '../../sidecar/devices/names.ts'
 import { eventually } from '../support/eventually.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { answerOf } from '../support/answers.ts'
 
 export interface Control {
   readonly name: string
@@ -53,7 +54,7 @@ export async function openControl(): Promise<Control> {
 
   async function documents(): Promise<StoredDoc[]> {
     const query = { include_docs: true }
-    const { rows } = await server.request<ViewResult>({ db: name, path: '_all_docs', query })
+    const { rows } = await answerOf<ViewResult>(server, { db: name, path: '_all_docs', query })
     return rows.flatMap(({ doc }) => (doc && doc.type !== 'worker' && !doc._id.startsWith('config:') ? [doc] : []))
   }
 

@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts'
 import { cut, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { sample, thoroughTest } from '../support/thorough.ts'
 import { channel, inState, rolesOf, startWithMember, startWorker, type WorkerOptions } from './rig.ts'
+import { answerOf } from '../support/answers.ts'
 
 async function start(options: WorkerOptions = {}) {
   const all = await startWithMember(options)
@@ -21,7 +22,7 @@ async function start(options: WorkerOptions = {}) {
 }
 
 const exists = async (name: unknown) =>
-  (await createTestCouch().request<string[]>({ path: '_all_dbs' })).includes(String(name))
+  (await answerOf<string[]>(createTestCouch(), { path: '_all_dbs' })).includes(String(name))
 
 test('a channel that is archived is kept, and nobody reads it any more', async () => {
   const all = await start()

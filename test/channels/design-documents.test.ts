@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import { runCommand } from '../acceptance/start.ts'
 import { ddocFolder } from '../deploy/folder.ts'
+import { viewOf } from '../support/answers.ts'
 import { couchUrl, deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { channel, inState, startWithOwner } from './rig.ts'
@@ -15,7 +16,7 @@ const view = (name: string, key: string) => ({
 
 /** What the view `notes` answers. */
 const notes = async (couch: Couch, db: string, ddoc: string) =>
-  (await couch.db(db).view(ddoc, 'notes')).rows.map(({ key }) => key)
+  (await viewOf(couch.db(db), ddoc, 'notes')).rows.map(({ key }) => key)
 
 test('a new channel has the design documents of all folders: their views answer its devices', async () => {
   const channelDdocs = [ddocFolder(view('by-text', 'text')), ddocFolder(view('by-color', 'color'))]

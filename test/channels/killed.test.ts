@@ -13,6 +13,7 @@ import { eventually } from '../support/eventually.ts'
 import { cut, cutAfterUpstream, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { sample } from '../support/thorough.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker, type Person } from './rig.ts'
+import { answerOf } from '../support/answers.ts'
 
 const TOGETHER = 4
 
@@ -81,7 +82,7 @@ async function liveWith(controlDb: string, mails: readonly Message[]): Promise<v
   expect(made.filter((one) => one.endsWith(' error'))).toEqual([])
 }
 
-const namesOf = (couch: Couch) => couch.request<string[]>({ path: '_all_dbs' })
+const namesOf = (couch: Couch) => answerOf<string[]>(couch, { path: '_all_dbs' })
 
 /**
  * Lists the databases that have come for this control database, whether a record names them or not: of users by their

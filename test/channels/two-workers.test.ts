@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import type { Message } from '../../sidecar/docstate/mail.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
+import { answerOf } from '../support/answers.ts'
 
 /** Each of them takes every document: what other workers do when they do not know of each other. */
 test('two workers that do everything twice leave one of each, and mail once', async () => {
@@ -50,7 +51,7 @@ test('two workers that do everything twice leave one of each, and mail once', as
     const states = (await couch.db(bobs).withPrefix('channel:')).map(({ state }) => state)
     expect(states.sort()).toEqual(['closed', 'closed', 'removed'])
   })
-  const all = await couch.request<string[]>({ path: '_all_dbs' })
+  const all = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const left = (await channelDatabases(couch, controlDb)).filter((name) => all.includes(name))
   expect(left.filter((name) => name.startsWith('channel-'))).toEqual([databases[0]])
 }, 120_000)
@@ -72,7 +73,7 @@ thoroughTest(
     await eventually(async () => expect((await control.withPrefix('invitation:'))[0]).toMatchObject({ state: 'sent' }))
     const outcome = async () => ({
       databases: (await channelDatabases(couch, controlDb)).sort(),
-      ofChannels: (await couch.request<string[]>({ path: '_all_dbs' })).filter((name) => name === database),
+      ofChannels: (await answerOf<string[]>(couch, { path: '_all_dbs' })).filter((name) => name === database),
       documents: (await control.withPrefix('')).map(({ _id, state }) => `${_id} ${String(state)}`),
       roles: [await rolesOf(couch, phone), await rolesOf(couch, his)],
       anns: (await couch.db(anns).withPrefix('')).map(({ docstate: _entry, _rev, ...doc }) => doc),

@@ -5,6 +5,7 @@ import type { Couch } from '../../sidecar/couch/client.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import type { Person, Wish } from './people.ts'
 import { CONTROL_DB } from './trio.ts'
+import { answerOf } from '../support/answers.ts'
 
 /** One line for each that is otherwise; none when all has come about. */
 export async function differences(couch: Couch, people: readonly Person[], wishes: readonly Wish[]): Promise<string[]> {
@@ -42,7 +43,7 @@ export async function differences(couch: Couch, people: readonly Person[], wishe
   const kept = records.flatMap((record) => endsOf(record).filter(({ close }) => close === 'archive'))
   const open = records.filter(({ state }) => state === 'ready')
   const wanted = [...kept, ...open].map(({ database }) => database)
-  const all = await couch.request<string[]>({ path: '_all_dbs' })
+  const all = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const there = all.filter((name) => name.startsWith('channel-'))
   const missing = wanted.filter((name) => !there.includes(name) && !unmade.has(name))
   expect('databases of channels', [[], []], [missing, there.filter((name) => !wanted.includes(name))])

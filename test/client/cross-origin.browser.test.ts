@@ -6,6 +6,7 @@ import { root } from '../acceptance/build.ts'
 import { couchUrl, createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { notesOn, openApp, registerApp, shareBrowserStage, untilStatus, write } from './browser-stage.ts'
+import { answerOf } from '../support/answers.ts'
 
 const openStage = shareBrowserStage()
 
@@ -38,7 +39,9 @@ async function configureNode(method: string, path: string, value?: string): Prom
 
 /** On every node, until the end of the test. */
 async function configure(settings: readonly Setting[]): Promise<void> {
-  const { cluster_nodes: nodes } = await createTestCouch().request<{ cluster_nodes: string[] }>({ path: '_membership' })
+  const { cluster_nodes: nodes } = await answerOf<{ cluster_nodes: string[] }>(createTestCouch(), {
+    path: '_membership',
+  })
   for (const node of nodes) {
     for (const [setting, value] of settings) {
       const path = `_node/${encodeURIComponent(node)}/_config/${setting}`

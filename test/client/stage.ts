@@ -22,6 +22,7 @@ import { createControlDb, startWorker, type WorkerOptions } from '../channels/ri
 import { couchUrl, serverKind, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
+import { answerOf } from '../support/answers.ts'
 
 /** Not by `import`: its types declare `Buffer` anew, for this whole program. */
 export const PouchDB = createRequire(import.meta.url)('pouchdb') as {
@@ -80,7 +81,7 @@ export async function startStage(options: WorkerOptions = {}): Promise<Stage> {
 
 async function removeUsers(controlDb: string): Promise<void> {
   const couch = createCouch({ url: couchUrl() })
-  const { rows } = await couch.request<{ rows: { doc: Record<string, string> }[] }>({
+  const { rows } = await answerOf<{ rows: { doc: Record<string, string> }[] }>(couch, {
     ...{ db: controlDb, path: '_all_docs', query: { include_docs: true } },
   })
   const names = rows.flatMap(({ doc }) => (doc.type === 'device' && doc.user ? [doc.user] : []))

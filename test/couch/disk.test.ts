@@ -4,6 +4,7 @@ import { freeDisk } from '../../sidecar/couch/disk.ts'
 import { createTestCouch, needs, serverKind } from '../support/couchdb.ts'
 import { skipFor } from '../support/features.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { answerOf } from '../support/answers.ts'
 
 const config = (folders: Record<string, string>) => refuse(200, folders as unknown as { error: string; reason: string })
 
@@ -18,7 +19,7 @@ test('a server on this machine has the free bytes of the disk of its indexes', a
   needs('node endpoints')
   if (serverKind() !== 'binary') skipFor('the server of these tests may keep its files elsewhere')
   const couch = createTestCouch()
-  const { view_index_dir: folder } = await couch.request<Record<string, string>>({
+  const { view_index_dir: folder } = await answerOf<Record<string, string>>(couch, {
     path: '_node/_local/_config/couchdb',
   })
   const { blocks, bfree, bavail, bsize } = await statfs(folder!)

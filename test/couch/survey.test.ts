@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { CouchRequest } from '../../sidecar/couch/client.ts'
 import { listDatabases } from '../../sidecar/couch/survey.ts'
 import { createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { answerOf } from '../support/answers.ts'
 
 const { signal } = new AbortController()
 
@@ -17,7 +18,7 @@ test.each([2, 3, 4, 7, 10_000])('all names that are wanted are listed, each once
   const prefix = uniqueName('listed')
   const names = ['$', '+', '-', '-a', '0', '_b', 'z'].map((end) => `${prefix}${end}`)
   await make(names)
-  const there = await couch.request<string[]>({ path: '_all_dbs' })
+  const there = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const isTheirs = (name: string) => name.startsWith(prefix)
   expect(await listDatabases(couch, isTheirs, signal, aPage)).toEqual(there.filter(isTheirs).sort())
 })
@@ -28,7 +29,7 @@ test('databases that come and go between pages hide no others', async () => {
   const names = Array.from({ length: 9 }, (_, i) => `${prefix}-${i}`)
   await make(names)
   const request = async <T>(asked: CouchRequest): Promise<T> => {
-    const page = await couch.request<string[]>(asked)
+    const page = await answerOf<string[]>(couch, asked)
     const last = page.at(-1)
     if (last?.startsWith(prefix)) await couch.request({ method: 'DELETE', db: last })
     return page as T

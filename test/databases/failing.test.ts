@@ -1,5 +1,6 @@
 /** Handlers that fail in databases of a glob: the record is in the document, and a visit is made for each try. */
 import { expect, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import { docstateIn } from '../docstate/rig.ts'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -103,7 +104,7 @@ test('documents that fail hold up no others, in their database and elsewhere', a
   const rig = startFleet(prefix, { reads: 1, register: failing(), lookAgainMs: HARDLY, random: () => 0.9 })
   for (const database of databases) {
     await eventually(async () => {
-      const { rows } = await database.view('docstate', 'by_state', { group_level: 3 })
+      const { rows } = await viewOf(database, 'docstate', 'by_state', { group_level: 3 })
       expect(rows.map(({ key, value }) => [key, value])).toEqual([
         [['order', 'invoiced', 'ready'], 15],
         [['order', 'paid', 'retry'], 15],

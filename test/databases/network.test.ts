@@ -1,5 +1,6 @@
 /** What goes over the network for databases of a glob: in groups, and through whatever happens to it. */
 import { expect, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { seeded } from '../chaos/seeded.ts'
 import { createTestCouch } from '../support/couchdb.ts'
@@ -39,7 +40,7 @@ const allInvoiced = (databases: readonly Database[], count: number) =>
   eventually(
     async () => {
       for (const database of databases) {
-        const { rows } = await database.view('docstate', 'by_state', { group_level: 3 })
+        const { rows } = await viewOf(database, 'docstate', 'by_state', { group_level: 3 })
         expect(rows).toEqual([{ key: ['order', 'invoiced', 'ready'], value: count }])
       }
     },

@@ -13,6 +13,7 @@ import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
 import { compiler } from '../support/compiler.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { answerOf } from '../support/answers.ts'
 
 export interface RigOptions extends Partial<ServeOptions> {
   /** By which the server is reached. */
@@ -34,7 +35,7 @@ export function createPrefix(): string {
   const prefix = uniqueName('fleet')
   onTestFinished(async () => {
     const couch = createTestCouch()
-    const names = await couch.request<string[]>({ path: '_all_dbs' })
+    const names = await answerOf<string[]>(couch, { path: '_all_dbs' })
     for (const name of names) if (name.startsWith(prefix)) await deleteDb(name)
   })
   return prefix

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import { guardedDb } from './guarded-db.ts'
 
 const at = '2026-01-01T00:00:00.000Z'
@@ -41,7 +42,7 @@ test('the view has a row for each document with a type and a state, whatever els
     { _id: 'numbers', type: 1, state: 2 },
   ]
   await db.bulk([...docs, ...stateless].map((doc) => JSON.stringify(doc)))
-  const found = await db.view('docstate', 'by_state', { reduce: false })
+  const found = await viewOf(db, 'docstate', 'by_state', { reduce: false })
   const keys = new Map(found.rows.map(({ id, key, value }) => [id, { key, value }]))
   expect(keys).toEqual(
     new Map(rows.map(([id, , status, time]) => [id, { key: ['t', 's', status, time], value: null }])),
@@ -52,7 +53,7 @@ test('the view counts documents by type, state and status', async () => {
   const db = await guardedDb()
   const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', docstate }))
   await db.bulk([...docs, { _id: 'other', type: 't', state: 'other' }].map((doc) => JSON.stringify(doc)))
-  const counts = await db.view('docstate', 'by_state', { group_level: 2, reduce: true })
+  const counts = await viewOf(db, 'docstate', 'by_state', { group_level: 2, reduce: true })
   expect(counts.rows).toEqual([
     { key: ['t', 'other'], value: 1 },
     { key: ['t', 's'], value: rows.length },

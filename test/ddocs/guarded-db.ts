@@ -7,6 +7,7 @@ import type { Doc } from '../../sidecar/couch/documents.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { openToAll } from './users.ts'
+import { answerOf } from '../support/answers.ts'
 
 /** A control database with its own guard, a user's, or any database with the guard of these machines; open to everybody. */
 export async function guardedDb(
@@ -41,7 +42,7 @@ export async function tryBulk(
 ): Promise<Map<string, string>> {
   type Row = { id: string; error?: string; reason?: string }
   const body = { ...options, docs }
-  const rows = await couch.request<Row[]>({ method: 'POST', db: db.name, path: '_bulk_docs', body })
+  const rows = await answerOf<Row[]>(couch, { method: 'POST', db: db.name, path: '_bulk_docs', body })
   const answers = new Map(docs.map((doc) => [doc._id, 'fine']))
   for (const { id, error, reason } of rows) {
     if (error !== undefined && error !== 'forbidden') throw new Error(`${id}: ${error}: ${reason}`)

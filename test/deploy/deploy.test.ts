@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import { ddocsFolder } from '../../sidecar/deploy/compile.ts'
 import { deployDdocs } from '../../sidecar/deploy/deploy.ts'
 import { createTestCouch, deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
@@ -27,7 +28,7 @@ test('writes a design document once, and then only what has changed', async () =
   })
   await db.put({ _id: 'two', n: 2 })
   await db.put({ _id: 'three', n: 3 })
-  expect((await db.view('app', 'v', { reduce: false })).rows.map(({ id }) => id)).toEqual(['three'])
+  expect((await viewOf(db, 'app', 'v', { reduce: false })).rows.map(({ id }) => id)).toEqual(['three'])
 })
 
 test('does not write again for the order of keys, or for attachments that are the same', async () => {

@@ -71,5 +71,5 @@ test('validate_doc_update gets both documents, the user and the security object'
 /** The revision of a deleted document. */
 async function gone(db: Database): Promise<string> {
   await db.remove('gone', await db.put({ _id: 'gone' }))
-  return ((await db.get('gone', { open_revs: 'all' })) as unknown as { ok: { _rev: string } }[])[0]!.ok._rev
+  return (await db.leaves('gone'))[0]!._rev
 }

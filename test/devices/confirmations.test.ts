@@ -11,6 +11,7 @@ import type { Confirmations } from '../../sidecar/http/confirmations.ts'
 import type { ViewResult } from '../../sidecar/couch/documents.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { answerOf } from '../support/answers.ts'
 
 const code = newCode()
 let db: Database
@@ -35,7 +36,7 @@ const guessesOf = async () => ((await db.find(guessesIdOf('d')))?.guesses ?? [])
 
 /** The confirm documents that were written. */
 async function written(): Promise<string[]> {
-  const { rows } = await createTestCouch().request<ViewResult>({ db: db.name, path: '_all_docs' })
+  const { rows } = await answerOf<ViewResult>(createTestCouch(), { db: db.name, path: '_all_docs' })
   return rows.map(({ id }) => id!).filter((id) => id !== 'd' && id !== guessesIdOf('d'))
 }
 

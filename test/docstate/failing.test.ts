@@ -1,5 +1,6 @@
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import { Reject } from '../../sidecar/core/errors.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import type { HandlerOptions } from '../../sidecar/docstate/types.ts'
@@ -98,7 +99,7 @@ test('one failing document holds up nobody', async () => {
   const docs = Array.from({ length: 60 }, (_, i) => ({ _id: `o${i}`, type: 'order', state: 'paid', bad: i % 2 === 0 }))
   await db.bulk(docs.map((doc) => JSON.stringify(doc)))
   await eventually(async () => {
-    const { rows } = await db.view('docstate', 'by_state', { group_level: 3 })
+    const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 3 })
     expect(rows.map(({ key, value }) => [key, value])).toEqual([
       [['order', 'invoiced', 'ready'], 30],
       [['order', 'paid', 'retry'], 30],

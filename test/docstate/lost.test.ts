@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { retryAll, retryDocument } from '../../sidecar/docstate/operator/retry.ts'
 import { countStates } from '../../sidecar/docstate/operator/status.ts'
@@ -84,7 +85,7 @@ test('garbage in the engine’s own field neither stops the engine nor hides the
   await db.bulk(garbage.map((docstate, i) => JSON.stringify({ _id: `g${i}`, type: 'order', state: 'paid', docstate })))
   await start(db, 'park', [])
   await eventually(async () => {
-    const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+    const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 2 })
     expect(rows).toEqual([{ key: ['order', 'invoiced'], value: garbage.length }])
   })
 })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import { createMemory } from '../../sidecar/core/memory.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
@@ -71,7 +72,7 @@ test('documents come through a server of which a third of the answers is lost', 
   for (let i = 0; i < COUNT; i++) await db.put({ _id: `o${i}`, type: 'order', state: 'paid' })
   await eventually(
     async () => {
-      const { rows } = await db.view('docstate', 'by_state', { group_level: 3 })
+      const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 3 })
       expect(rows).toEqual([{ key: ['order', 'invoiced', 'ready'], value: COUNT }])
     },
     { within: 25_000 },
@@ -125,7 +126,7 @@ test('writes travel in groups', async () => {
   await db.bulk(docs)
   await startRig(through, invoice([]))
   await eventually(async () => {
-    const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+    const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 2 })
     expect(rows).toEqual([{ key: ['order', 'invoiced'], value: 500 }])
   })
   expect(proxy.requests.filter(isBulk).length).toBeLessThan(100)
@@ -150,7 +151,7 @@ test('a slow handler slows the reading: documents in flight are bounded by their
   ).rejects.toThrow()
   go.open()
   await eventually(async () => {
-    const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+    const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 2 })
     expect(rows).toEqual([{ key: ['order', 'invoiced'], value: 600 }])
   })
 })

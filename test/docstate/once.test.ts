@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
@@ -20,7 +21,7 @@ test('two workers that race for the same documents run each handler once', async
   await startRig(db, count(runs), { worker: 'two' })
   await db.bulk(orders(200))
   await eventually(async () => {
-    const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+    const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 2 })
     expect(rows).toEqual([{ key: ['order', 'invoiced'], value: 200 }])
   })
   expect([...runs.values()].filter((keys) => keys.length !== 1)).toEqual([])

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { viewOf } from '../support/answers.ts'
 import { Slots } from '../../sidecar/core/slots.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { eventually } from '../support/eventually.ts'
@@ -63,7 +64,7 @@ test('documents that wait for their turn are given back untouched, and another w
     control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
   )
   await eventually(async () => {
-    const { rows } = await db.view('docstate', 'by_state', { group_level: 3 })
+    const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 3 })
     expect(rows.map(({ key, value }) => [key, value])).toEqual([
       [['order', 'invoiced', 'ready'], 19],
       [['order', 'paid', 'parked'], 1],

@@ -4,6 +4,7 @@ import { seqFrom } from '../../sidecar/couch/documents.ts'
 import { changesOf, type Change } from '../../sidecar/feed/change.ts'
 import { follow, type FeedEvent, type FollowOptions } from '../../sidecar/feed/follow.ts'
 import { createTestCouch, deleteDb, freshDb, needs } from '../support/couchdb.ts'
+import { answerOf } from '../support/answers.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   cut,
@@ -149,7 +150,7 @@ test.each([
 test('a feed that the server ends in good order is taken up where it ended', async () => {
   const { db, proxy, ids, start } = await setUp()
   await write(db, 0, 20)
-  const { last_seq } = await createTestCouch().request<{ last_seq: unknown }>({ db: db.name, path: '_changes' })
+  const { last_seq } = await answerOf<{ last_seq: unknown }>(createTestCouch(), { db: db.name, path: '_changes' })
   proxy.next(inject(`${JSON.stringify({ last_seq, pending: 0 })}\n`, 20), isFeed)
   proxy.next(cutAfterBytes(100_000), isFeed)
   start()

@@ -13,6 +13,7 @@ import { createInbox } from '../../sidecar/inbox/inbox.ts'
 import { inboxIdOf } from '../../sidecar/inbox/names.ts'
 import { guardedDb } from '../ddocs/guarded-db.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
+import { answerOf } from '../support/answers.ts'
 
 export interface InboxRigOptions {
   readonly perMinute?: number
@@ -74,7 +75,7 @@ export async function startInbox(options: InboxRigOptions = {}) {
     /** All that is in the control database but the design document. */
     async documents(): Promise<StoredDoc[]> {
       const query = { include_docs: true }
-      const { rows } = await createTestCouch().request<ViewResult>({ db: db.name, path: '_all_docs', query })
+      const { rows } = await answerOf<ViewResult>(createTestCouch(), { db: db.name, path: '_all_docs', query })
       return rows.flatMap(({ doc }) => (doc && !doc._id.startsWith('_') ? [doc] : []))
     },
   }

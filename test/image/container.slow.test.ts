@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
 import { linkIn, newDevice, typeCode } from '../acceptance/registration.ts'
+import { answerOf } from '../support/answers.ts'
 import { createTestCouch, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { skipFor } from '../support/features.ts'
@@ -56,7 +57,7 @@ test('one command, and CouchDB is set up, all are healthy, and the sidecars know
   needsStack()
   await Promise.all(['couchdb', 'sidecar-1', 'sidecar-2'].map((service) => stack.untilHealthy(service)))
   const couch = await openCouch()
-  const databases = await couch.request<string[]>({ path: '_all_dbs' })
+  const databases = await answerOf<string[]>(couch, { path: '_all_dbs' })
   expect(databases).toEqual(expect.arrayContaining(['_replicator', '_users', 'control']))
   const workers = await couch.db('control').getMany(['sidecar-1', 'sidecar-2'].map((name) => `worker:sidecar:${name}`))
   expect(workers).toHaveLength(2)
@@ -133,6 +134,7 @@ test('handlers of one’s own are mounted; as process 1, too, it lets them end w
 const SLOW = `
 import { setTimeout } from 'node:timers/promises'
 import { defineHandlers } from 'couchdb-sidecar'
+import { answerOf } from '../support/answers.ts'
 interface Order { state: string }
 export default defineHandlers((control) => {
   control.unsafe('order', 'paid', async (order: Order) => {

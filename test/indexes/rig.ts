@@ -18,6 +18,7 @@ import {
   type PrivateCouch,
 } from '../support/couchdb.ts'
 import { findCouchBinary } from '../support/couchdb-binary.ts'
+import { answerOf } from '../support/answers.ts'
 
 /** The defaults, but for the disk of whoever runs the tests. */
 export const settings: KenSettings = {
@@ -156,6 +157,6 @@ export const pendingIn = async (couch: Couch, database: string, name: string) =>
 
 /** On each node of a cluster. */
 export async function configureAll(couch: Couch, section: string, key: string, value: string) {
-  const { cluster_nodes } = await couch.request<{ cluster_nodes: string[] }>({ path: '_membership' })
+  const { cluster_nodes } = await answerOf<{ cluster_nodes: string[] }>(couch, { path: '_membership' })
   for (const node of cluster_nodes) await configure(couch, section, key, value, node)
 }

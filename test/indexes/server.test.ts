@@ -161,7 +161,7 @@ test('a server that knows nobody, or is not there, is not asked for each of thou
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (path.includes('/_all_docs') ? refuse(401) : undefined))
   const { indexes } = startIndexes({ by: proxy.url, share: onlyBeginningWith('none'), clock: fastClock(10) })
-  for (let i = 0; i < 500; i++) indexes.add(`none-${i}`)
+  for (let i = 0; i < 200; i++) indexes.add(`none-${i}`)
   const looks = () => proxy.requests.filter(({ path }) => path.includes('/_all_docs')).length
   await eventually(() => expect(looks()).toBeGreaterThan(0))
   const began = Date.now()
@@ -169,7 +169,7 @@ test('a server that knows nobody, or is not there, is not asked for each of thou
   expect(Date.now() - began).toBeGreaterThan(1500)
   proxy.plan(() => undefined) // there are none of them
   await eventually(() => expect(indexes.counts()).toMatchObject({ queued: 0, resubmitted: 0, databases: 0 }), {
-    within: 20_000,
+    within: 60_000,
   })
 })
 

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { couchUrl, createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { answerOf } from '../support/answers.ts'
 
 const made: string[] = []
 
@@ -16,7 +17,7 @@ test('every fresh database is another one, and empty', async () => {
 
 afterAll(async () => {
   const couch = createCouch({ url: couchUrl() })
-  const left = await couch.request<string[]>({ path: '_all_dbs' })
+  const left = await answerOf<string[]>(couch, { path: '_all_dbs' })
   await couch.close()
   expect(left).not.toEqual(expect.arrayContaining(made))
 })

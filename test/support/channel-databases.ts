@@ -2,10 +2,11 @@ import { userDatabasesOf } from '../../sidecar/accounts/names.ts'
 import { isRecord } from '../../sidecar/channels/documents.ts'
 import { isAmong } from '../../sidecar/core/glob.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
+import { answerOf } from './answers.ts'
 
 /** The databases of users and channels that a control database has led to, those that were deleted too. */
 export async function channelDatabases(couch: Couch, controlDb: string): Promise<string[]> {
-  const names = await couch.request<string[]>({ path: '_all_dbs' })
+  const names = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const users = names.filter((name) => isAmong(name, [userDatabasesOf(controlDb)]))
   const records = names.includes(controlDb) ? await couch.db(controlDb).withPrefix('channel:') : []
   const channels = records

@@ -16,6 +16,7 @@ import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
 import { eventually } from './eventually.ts'
 import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
 import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
+import { answerOf } from './answers.ts'
 
 export interface CouchCluster {
   readonly nodes: readonly PrivateCouch[]
@@ -53,7 +54,7 @@ export async function renewCluster(): Promise<void> {
   await whole()
   const couch = createCouch({ url: nodes[0]!.url })
   try {
-    const names = await couch.request<string[]>({ path: '_all_dbs' })
+    const names = await answerOf<string[]>(couch, { path: '_all_dbs' })
     for (const db of names.filter((name) => !name.startsWith('_'))) await couch.request({ method: 'DELETE', db })
   } finally {
     await couch.close()
@@ -153,7 +154,7 @@ async function untilWhole(url: string): Promise<void> {
   const deadline = performance.now() + WHOLE_MS
   try {
     for (;;) {
-      const seen = await couch.request<{ all_nodes: unknown[]; cluster_nodes: unknown[] }>({ path: '_membership' })
+      const seen = await answerOf<{ all_nodes: unknown[]; cluster_nodes: unknown[] }>(couch, { path: '_membership' })
       if (seen.all_nodes.length === NODES && seen.cluster_nodes.length === NODES) return
       if (performance.now() > deadline) throw new Error(`not a whole cluster: ${JSON.stringify(seen)}`)
       await delay(50)

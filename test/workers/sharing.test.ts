@@ -1,5 +1,6 @@
 /** Engines that share the work of one database. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { viewOf } from '../support/answers.ts'
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { EngineOptions } from '../../sidecar/docstate/engine.ts'
@@ -74,7 +75,7 @@ async function writeOrders(db: Database, ids: readonly string[]): Promise<void> 
 const expectInvoiced = (db: Database, count: number, within = 10_000) =>
   eventually(
     async () => {
-      const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+      const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 2 })
       expect(rows).toContainEqual({ key: ['order', 'invoiced'], value: count })
     },
     { within },

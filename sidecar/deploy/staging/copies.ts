@@ -1,6 +1,7 @@
 import type { Couch } from '../../couch/client.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
+import { done } from '../../couch/schemas.ts'
 import { isCopy, OWN_PREFIX, sameIndex } from './copy.ts'
 
 export async function putCopy(database: Database, copy: Doc, signal?: AbortSignal): Promise<void> {
@@ -23,4 +24,4 @@ export async function removeCopies(
 
 /** Those that no design document has any more. Those of a copy that stays are safe: it is there. */
 export const removeIndexFiles = (couch: Couch, { name }: Database, signal?: AbortSignal): Promise<unknown> =>
-  couch.request({ method: 'POST', db: name, path: '_view_cleanup', body: {}, signal })
+  couch.request({ method: 'POST', db: name, path: '_view_cleanup', body: {}, signal }, done)

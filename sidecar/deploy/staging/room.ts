@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Couch } from '../../couch/client.ts'
 import { freeDisk } from '../../couch/disk.ts'
 import { isCouchError } from '../../couch/errors.ts'
@@ -34,8 +35,10 @@ export async function refuseWithoutRoom(
   ])
 }
 
+const sizesOf = z.object({ sizes: z.object({ active: z.number().optional() }).optional() })
+
 async function documentBytes(couch: Couch, db: string, signal?: AbortSignal): Promise<number> {
-  const { sizes } = await couch.request<{ sizes?: { active?: number } }>({ db, signal })
+  const { sizes } = await couch.request({ db, signal }, sizesOf)
   return sizes?.active ?? 0
 }
 

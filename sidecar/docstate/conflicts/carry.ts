@@ -28,7 +28,7 @@ export async function carryBodies(
 
   const _attachments: Record<string, unknown> = { ...attachmentsOf(merged) }
   for (const [{ _id, _rev }, names] of sources) {
-    const whole = await database.get<StoredDoc>(_id, { rev: _rev, attachments: true }, options)
+    const whole = await database.get(_id, { rev: _rev, attachments: true }, options)
     const bodies = (whole._attachments ?? {}) as Record<string, { content_type: string; data: string }>
     for (const name of names) {
       const { content_type, data } = bodies[name]!

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Database, ViewQuery } from '../../couch/database.ts'
 
 /** The view of documents by state, key `[type, state, status, at]`, in every followed database (see `ddocs/`). */
@@ -11,6 +12,15 @@ export interface Range {
   readonly startkey: readonly unknown[]
   readonly endkey: readonly unknown[]
 }
+
+/** A row of either view, or of what its reduce counts, whose keys are shorter. */
+export const keyRow = z.object({ key: z.array(z.unknown()) })
+const listedRow = keyRow.extend({ id: z.string() })
+/** What `by_state` counts by type and state, and by status if it is asked. */
+export const countRow = z.object({
+  key: z.tuple([z.string(), z.string()]).rest(z.string()),
+  value: z.number(),
+})
 
 const PAGE = 500
 /** The first question after many writes waits for the index. */
@@ -32,10 +42,10 @@ export async function* pages(
   let from: ViewQuery = { startkey: range.startkey }
   for (;;) {
     const query = { ...from, endkey: range.endkey, reduce: false, limit: PAGE }
-    const { rows } = await database.view(DDOC, view, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
-    yield rows.map(({ id, key }) => ({ id: id!, at: (key as (string | null)[])[3] ?? null }))
+    const rows = await database.view(DDOC, view, listedRow, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
+    yield rows.map(({ id, key }) => ({ id, at: typeof key[3] === 'string' ? key[3] : null }))
     const last = rows.at(-1)
     if (!last || rows.length < PAGE) return
-    from = { startkey: last.key, startkey_docid: `${last.id!}\0` } // the next id there is: the last may have moved
+    from = { startkey: last.key, startkey_docid: `${last.id}\0` } // the next id there is: the last may have moved
   }
 }

@@ -2,7 +2,7 @@ import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Part, Place } from '../../workers/sharing.ts'
 import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from '../assess.ts'
-import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, type Listed } from './pages.ts'
+import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, type Listed, keyRow } from './pages.ts'
 
 export interface SweepOptions {
   readonly database: Database
@@ -40,7 +40,8 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
     level: number,
     signal: AbortSignal,
   ): Promise<(key: readonly string[]) => boolean> {
-    const { rows } = await database.view(DDOC, view, { group_level: level }, { signal, timeoutMs: VIEW_TIMEOUT_MS })
+    const options = { signal, timeoutMs: VIEW_TIMEOUT_MS }
+    const rows = await database.view(DDOC, view, keyRow, { group_level: level }, options)
     const keys = new Set(rows.map(({ key }) => JSON.stringify(key)))
     return (key) => keys.has(JSON.stringify(key))
   }
@@ -48,8 +49,8 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
   /** Of documents that are due, beyond the horizon. */
   async function lookFurther(key: readonly string[], horizon: string, signal: AbortSignal): Promise<void> {
     const query = { startkey: [...key, horizon, {}], endkey: [...key, {}], reduce: false, limit: 1 }
-    const { rows } = await database.view(DDOC, BY_STATE, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
-    const at = (rows[0]?.key as readonly unknown[] | undefined)?.[3]
+    const rows = await database.view(DDOC, BY_STATE, keyRow, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
+    const at = rows[0]?.key[3]
     if (typeof at === 'string') later(Date.parse(at))
   }
 

@@ -1,6 +1,6 @@
 import type { Database } from '../../couch/database.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import { BY_STATE, DDOC } from '../finding/pages.ts'
+import { BY_STATE, DDOC, countRow } from '../finding/pages.ts'
 
 /** How many documents of a type are in a state, and how they stand there. */
 export interface StateCount {
@@ -22,11 +22,9 @@ const ASK_MS = 240_000
 export async function countStates(database: Database, signal?: AbortSignal): Promise<StateCount[]> {
   for (;;) {
     try {
-      const { rows } = await database.view(DDOC, BY_STATE, { group_level: 3 }, { signal, timeoutMs: ASK_MS })
-      return rows.map(({ key, value }) => {
-        const [type, state, status] = key as [string, string, string]
-        return { type, state, status, count: Number(value) }
-      })
+      const options = { signal, timeoutMs: ASK_MS }
+      const rows = await database.view(DDOC, BY_STATE, countRow, { group_level: 3 }, options)
+      return rows.map(({ key: [type, state, status = ''], value: count }) => ({ type, state, status, count }))
     } catch (thrown) {
       if (!isCouchError(thrown) || (thrown.code !== 'timeout' && thrown.error !== 'timeout')) throw thrown
     }

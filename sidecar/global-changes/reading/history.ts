@@ -27,11 +27,6 @@ export interface History {
   state(signal: AbortSignal): Promise<string>
 }
 
-interface Answer {
-  readonly results: readonly (Record<string, unknown> & { readonly seq: Seq })[]
-  readonly last_seq: Seq
-}
-
 export function createHistory(couch: Couch, name: string): History {
   const request = `GET /${name}/_changes`
   const expected = (reason: string) => new CouchError('garbled', { request, reason: `expected ${reason}` })
@@ -39,9 +34,7 @@ export function createHistory(couch: Couch, name: string): History {
   return {
     async page(since, limit, signal) {
       const query = { since: seqText(since), limit }
-      const { results, last_seq } = await couch.request<Answer>({ db: name, path: '_changes', query, signal })
-      const list: unknown = results
-      if (!Array.isArray(list)) throw expected('a list of changes')
+      const { results, last_seq } = await couch.db(name).changesPage(query, { signal })
       if (results.length > limit) return { updates: [], seq: since, isLast: false } // PouchDB takes a limit of 0 for 1
       const updates = results.map((row) => {
         const update = updateFrom(row)

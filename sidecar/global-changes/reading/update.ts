@@ -1,4 +1,5 @@
 import type { Seq } from '../../couch/documents.ts'
+import { revsFrom } from '../../feed/source.ts'
 import { parseEventId, type EventDocument } from '../documents.ts'
 
 /** Who reads: an admin sees all databases, everybody else those of one account. */
@@ -38,7 +39,7 @@ export class Update {
 /** From a row of `_changes`; undefined where it is none. */
 export function updateFrom(row: Readonly<Record<string, unknown>> & { readonly seq: Seq }): Update | undefined {
   const { id, seq, deleted, changes } = row
-  const rev = (changes as readonly { readonly rev?: unknown }[] | undefined)?.[0]?.rev
-  if (typeof id !== 'string' || typeof rev !== 'string') return undefined
+  const rev = revsFrom(changes)?.[0]
+  if (typeof id !== 'string' || rev === undefined) return undefined
   return new Update({ id, rev, seq, deleted: deleted === true })
 }

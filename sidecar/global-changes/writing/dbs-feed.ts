@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { fullJitter, type Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
@@ -13,10 +14,11 @@ export interface FollowDbsOptions {
   readonly onAgain: () => void
 }
 
-interface DbsChanges {
-  readonly results: readonly { readonly id: string; readonly deleted?: boolean }[]
-  readonly last_seq: number
-}
+const place = z.object({ update_seq: z.number() })
+const changes = z.object({
+  results: z.array(z.object({ id: z.string(), deleted: z.boolean().optional() })),
+  last_seq: z.number(),
+})
 
 const PATH = '_node/_local/_dbs'
 /** A node keeps an answer to itself until it is whole: one after the other, each until something has changed. */
@@ -32,12 +34,12 @@ export async function followDbs(options: FollowDbsOptions, signal: AbortSignal):
   const { couch, clock, random, onChange, onAgain } = options
 
   async function followOnce(onAnswer: () => void): Promise<void> {
-    let { update_seq: since } = await couch.request<{ update_seq: number }>({ path: PATH, signal })
+    let { update_seq: since } = await couch.request({ path: PATH, signal }, place)
     onAgain()
     for (;;) {
       const query = { feed: 'longpoll', since, timeout: ANSWER_MS }
       const request = { path: `${PATH}/_changes`, query, timeoutMs: 2 * ANSWER_MS, waits: true, signal }
-      const { results, last_seq } = await couch.request<DbsChanges>(request)
+      const { results, last_seq } = await couch.request(request, changes)
       onAnswer()
       for (const { id, deleted = false } of results) onChange(id, deleted)
       since = last_seq

@@ -1,4 +1,5 @@
 /** Full text: Clouseau's `search` and `nouveau`. Neither can be built without waiting for it, nor say that it is being built. */
+import { z } from 'zod'
 import { CouchError, isCouchError } from '../../couch/errors.ts'
 import type { Index } from '../indexes-of.ts'
 import type { Kind, Servers } from './kind.ts'
@@ -6,9 +7,7 @@ import type { Kind, Servers } from './kind.ts'
 /** Then the server builds on, and we ask how far it is. */
 const BUILD_MS = 60_000
 
-interface Answer {
-  readonly search_index?: Readonly<Record<string, unknown>>
-}
+const answer = z.object({ search_index: z.record(z.string(), z.unknown()).optional() })
 
 interface FullText {
   readonly servers: Servers
@@ -41,7 +40,7 @@ function fullText({ servers, info, seq: field, query, options }: FullText): Kind
   return {
     async read(index, target, signal) {
       const path = pathOf(index, info)
-      const { search_index } = await servers.quick.request<Answer>({ db: index.database, path, signal })
+      const { search_index } = await servers.quick.request({ db: index.database, path, signal }, answer)
       const seq = search_index?.[field]
       if (typeof seq !== 'number') {
         throw new CouchError('garbled', {

@@ -7,6 +7,7 @@ import { urlOf } from '../control.ts'
 import { newDevice, untilState } from '../registration.ts'
 import { newConfirm } from './documents.ts'
 import { openStage, refusalOf, untilError, type Stage } from './stage.ts'
+import { answerOf } from '../../support/answers.ts'
 
 let stage: Stage
 let active: Doc
@@ -48,7 +49,7 @@ function pushBranch(couch: Couch, doc: Doc, revisions: string[]) {
     docs: [{ ...doc, _rev: `${start}-${revisions[0]}`, _revisions: { start, ids: revisions } }],
   }
   const request = { method: 'POST', db: stage.control.name, path: '_bulk_docs', body } as const
-  return couch.request<{ error?: string; reason?: string }[]>(request)
+  return answerOf<{ error?: string; reason?: string }[]>(couch, request)
 }
 
 const invented = (length: number) => Array.from({ length }, (_, i) => `${i}`.repeat(32).slice(0, 32))

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { deployDdocs, type DeployOptions } from '../../../sidecar/deploy/deploy.ts'
 import type { Couch } from '../../../sidecar/couch/client.ts'
+import { answerOf } from '../../support/answers.ts'
 import { createTestCouch, freshDb, uniqueName } from '../../support/couchdb.ts'
 import { ddocFolder } from '../folder.ts'
 
@@ -39,7 +40,10 @@ export async function openShop(docs = DOCS, elsewhere?: Couch): Promise<Shop> {
     couch,
     db,
     left: async () => (await db.withPrefix('_design/sidecar:')).map(({ _id }) => _id),
-    rows: async (at = couch) => ((await at.db(db.name).view('app', 'v', { limit: 0 })).total_rows ?? NaN) / docs,
+    async rows(at = couch) {
+      const request = { db: db.name, path: '_design/app/_view/v', query: { limit: 0 } }
+      return (await answerOf<{ total_rows: number }>(at, request)).total_rows / docs
+    },
   }
   await opened.rows()
   return opened

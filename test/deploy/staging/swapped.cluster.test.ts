@@ -5,19 +5,20 @@ import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { sharedCluster } from '../../support/couchdb-cluster.ts'
 import { pass, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { askAllTheWhile, deployShop, openShop, shop } from './rig.ts'
+import { answerOf } from '../../support/answers.ts'
 
 /** Of each node: what is missing in its copy of the index, in the shard that has the design document. */
 async function pendingOf(couch: Couch, db: string, ddoc: string): Promise<number[]> {
-  const { nodes, range } = await couch.request<{ nodes: string[]; range: string }>({
+  const { nodes, range } = await answerOf<{ nodes: string[]; range: string }>(couch, {
     db,
     path: `_shards/${encodeURIComponent(ddoc)}`,
   })
   return Promise.all(
     nodes.map(async (node) => {
-      const names = await couch.request<string[]>({ path: `_node/${node}/_all_dbs` })
+      const names = await answerOf<string[]>(couch, { path: `_node/${node}/_all_dbs` })
       const shard = names.find((name) => name.startsWith(`shards/${range}/${db}.`))!
       const path = `_node/${node}/${encodeURIComponent(shard)}/${ddoc}/_info`
-      const answer = await couch.request<{ view_index: { pending_updates: number } }>({ path })
+      const answer = await answerOf<{ view_index: { pending_updates: number } }>(couch, { path })
       return answer.view_index.pending_updates
     }),
   )

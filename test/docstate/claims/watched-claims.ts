@@ -5,6 +5,7 @@ import type { Database } from '../../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
 import { eventually } from '../../support/eventually.ts'
 import { docstateIn } from '../rig.ts'
+import { answerOf } from '../../support/answers.ts'
 
 export interface WatchedClaims {
   /** Notes which worker claims what there. */
@@ -41,7 +42,7 @@ export function watchClaims(): WatchedClaims {
 export async function untilSettled(admins: readonly Couch[], db: string, count: number, expected: object) {
   for (const admin of admins) {
     const query = { include_docs: true, conflicts: true, startkey: 'o', endkey: 'p' }
-    const list = () => admin.request<{ rows: { doc: StoredDoc }[] }>({ db, path: '_all_docs', query })
+    const list = () => answerOf<{ rows: { doc: StoredDoc }[] }>(admin, { db, path: '_all_docs', query })
     await eventually(
       async () => {
         const docs = (await list()).rows.map(({ doc }) => doc)

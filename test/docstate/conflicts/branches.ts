@@ -5,6 +5,7 @@ import type { Doc, StoredDoc } from '../../../sidecar/couch/documents.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
 import { createTestCouch } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
+import { answerOf } from '../../support/answers.ts'
 
 /** Writes as a replicator does: so many revisions of a device's own upon the first, the last with this body. */
 export async function replicate(db: Database, first: string, length: number, doc: Doc, hash = 'd'): Promise<string> {
@@ -13,7 +14,7 @@ export async function replicate(db: Database, first: string, length: number, doc
   const start = number + length
   const sent = { ...doc, _rev: `${start}-${own[0]!}`, _revisions: { start, ids: [...own, root] } }
   const body = { new_edits: false, docs: [sent] }
-  const rows = await createTestCouch().request<unknown[]>({ method: 'POST', db: db.name, path: '_bulk_docs', body })
+  const rows = await answerOf<unknown[]>(createTestCouch(), { method: 'POST', db: db.name, path: '_bulk_docs', body })
   expect(rows).toEqual([])
   return sent._rev
 }

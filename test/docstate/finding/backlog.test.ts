@@ -1,6 +1,7 @@
 /** Handlers that are slower than what comes, and everybody else. */
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
+import { viewOf } from '../../support/answers.ts'
 import { createMemory } from '../../../sidecar/core/memory.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { Backlog } from '../../../sidecar/docstate/finding/backlog.ts'
@@ -29,7 +30,7 @@ async function writeSlow(db: Database, from: number, to: number): Promise<void> 
 async function expectAllDone(db: Database, count: number): Promise<void> {
   await eventually(
     async () => {
-      const { rows } = await db.view('docstate', 'by_state', { group_level: 2 })
+      const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 2 })
       expect(rows).toContainEqual({ key: ['slow', 'done'], value: count })
     },
     { within: 20_000 },
