@@ -40,12 +40,12 @@ export const server = z.object({
 export const done = z.object({ ok: z.literal(true) })
 export const stored = z.object({ rev: z.string() })
 
-export const dbInfo: Schema<DbInfo> = z.object({
+export const dbInfo: Schema<DbInfo> = z.looseObject({
   db_name: z.string(),
   doc_count: z.number(),
   update_seq: seq,
   instance_start_time: z.string(),
-  cluster: z.object({ n: z.number() }).exactOptional(),
+  cluster: z.looseObject({ n: z.number() }).exactOptional(),
 })
 
 /** A `validate_doc_update` may give any JSON as its reason. */
