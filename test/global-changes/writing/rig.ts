@@ -128,6 +128,9 @@ export interface FeedByHand {
   readonly followed: () => Promise<void>
 }
 
+/** Of the database behind the feed. */
+const FEED_INFO = { db_name: '_global_changes', doc_count: 0, update_seq: '0-x', instance_start_time: '1' }
+
 /** The server of this run, with a feed of all databases that has the rows of the test and no others. */
 export async function startFeedByHand(): Promise<FeedByHand> {
   const proxy = await startFaultyProxy()
@@ -140,7 +143,7 @@ export async function startFeedByHand(): Promise<FeedByHand> {
   }
   const faults = new Map<string, Fault>([
     ['/_db_updates', feed],
-    ['/_global_changes', (exchange) => answerJson(exchange, { instance_start_time: '1' })], // of what is behind the feed
+    ['/_global_changes', (exchange) => answerJson(exchange, FEED_INFO)],
   ])
   const plan = (choose: (request: SeenRequest) => Fault | undefined) =>
     proxy.plan((request) => faults.get(request.path) ?? choose(request))
