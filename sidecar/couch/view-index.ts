@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
-import { isCouchError } from './errors.ts'
+import { CouchError, isCouchError } from './errors.ts'
 import { rowsOf } from './schemas.ts'
 
 export interface ViewIndex {
@@ -134,14 +134,22 @@ async function partitionsIfAsked(
   const { props } = await couch.request({ db, ...options }, partitioned)
   if (props?.partitioned !== true) throw thrown
   const { shards } = await couch.request({ db, path: '_shards', ...options }, shardsOf)
-  return Object.keys(shards).map(partitionIn)
+  return Object.keys(shards).map((range) => {
+    const partition = partitionIn(range)
+    if (partition !== undefined) return partition
+    throw new CouchError('garbled', { request: `GET /${db}/_shards`, reason: `no partition is in the range ${range}` })
+  })
 }
 
-/** CouchDB puts a partition into the shard in whose range the checksum of its name is. */
-function partitionIn(range: string): string {
+/** Enough for databases of thousands of shards; their ranges are alike. */
+const MOST_NAMES = 100_000
+
+/** CouchDB puts a partition into the shard in whose range the checksum of its name is. Undefined: none was found. */
+function partitionIn(range: string): string | undefined {
   const [from, to] = range.split('-').map((end) => parseInt(end, 16)) as [number, number]
-  for (let count = 0; ; count++) {
+  for (let count = 0; count < MOST_NAMES; count++) {
     const at = crc32(String(count))
     if (at >= from && at <= to) return String(count)
   }
+  return undefined
 }
