@@ -33,7 +33,7 @@ const say =
     exchange.end()
   }
 
-/** What is asked, whatever it is asked of. */
+/** A request without the names of its database and document. */
 const endpointOf = ({ method, path }: SeenRequest) =>
   `${method} ${path
     .replace(/^\/[^_/][^/]*/, '/db')
@@ -56,7 +56,7 @@ function createLiar() {
 const isOver = ({ state, docstate }: StoredDoc) =>
   state === 'sold' || (typeof docstate === 'object' && docstate !== null && 'parked' in docstate)
 
-test('whatever is answered at any endpoint, nothing ends, and all is done in the end', async () => {
+test('nonsense from any endpoint ends nothing, and all is done in the end', async () => {
   const proxy = await startFaultyProxy()
   const databases = [await freshDb('orders'), await freshDb('sales')]
   const [followed, visited] = databases.map(({ name }) => name)

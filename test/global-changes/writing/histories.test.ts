@@ -104,7 +104,7 @@ function createHistory(seed: number, databases: readonly DrawnDatabase[], sideca
 }
 
 test.each(cases)(
-  'whatever happens, in the end the events are true (seed $seed, with the feed of the server: $mayHaveFeed)',
+  'after any history the events are true (seed $seed, with the feed of the server: $mayHaveFeed)',
   async ({ seed, mayHaveFeed }) => {
     needs('private server')
     const couch = createTestCouch({ url: server!.url })

@@ -109,7 +109,7 @@ const answerJson = async (exchange: Exchange, value: unknown) => {
   exchange.end()
 }
 
-/** As CouchDB answers to `_dbs_info` for databases that it cannot read now, whatever the reason. */
+/** As CouchDB answers to `_dbs_info` for databases that it cannot read now, for any reason. */
 export const notFound: Fault = (exchange) => {
   const { keys } = JSON.parse(exchange.request.body) as { keys: string[] }
   return answerJson(

@@ -43,7 +43,7 @@ test('no event is written before the ledger is read', async () => {
   expect(await written(db.name)).toEqual(['created 1'])
 })
 
-test('a database is made again while nobody runs, and the feed tells only that it was made', async () => {
+test('a database is made again while no sidecar runs, and the feed tells only that it was made', async () => {
   needs('database identity')
   const db = await freshDb('orders')
   const first = startGlobalChanges({ share: only(db.name) })
