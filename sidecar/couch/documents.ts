@@ -60,16 +60,3 @@ export interface DbInfo {
   /** CouchDB only. `n`: how many copies there are of each document. */
   readonly cluster?: { readonly n: number }
 }
-
-export interface ViewRow {
-  readonly id?: string
-  readonly key: unknown
-  readonly value: unknown
-  readonly doc?: StoredDoc | null
-  readonly error?: string
-}
-
-export interface ViewResult {
-  readonly rows: readonly ViewRow[]
-  readonly total_rows?: number
-}

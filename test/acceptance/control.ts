@@ -2,12 +2,12 @@
 import { onTestFinished } from 'vitest'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
-import type { StoredDoc, ViewResult } from '../../sidecar/couch/documents.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { userNameOf } from '../../sidecar/devices/names.ts'
 import { eventually } from '../support/eventually.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
-import { answerOf } from '../support/answers.ts'
+import { answerOf, type Row } from '../support/answers.ts'
 
 export interface Control {
   readonly name: string
@@ -54,7 +54,7 @@ export async function openControl(): Promise<Control> {
 
   async function documents(): Promise<StoredDoc[]> {
     const query = { include_docs: true }
-    const { rows } = await answerOf<ViewResult>(server, { db: name, path: '_all_docs', query })
+    const { rows } = await answerOf<{ rows: Row[] }>(server, { db: name, path: '_all_docs', query })
     return rows.flatMap(({ doc }) => (doc && doc.type !== 'worker' && !doc._id.startsWith('config:') ? [doc] : []))
   }
 

@@ -8,10 +8,9 @@ import type { Guess } from '../../sidecar/devices/guesses.ts'
 import { guessesIdOf } from '../../sidecar/devices/names.ts'
 import { embeddedHashing } from '../../sidecar/devices/passwords.ts'
 import type { Confirmations } from '../../sidecar/http/confirmations.ts'
-import type { ViewResult } from '../../sidecar/couch/documents.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { answerOf } from '../support/answers.ts'
+import { answerOf, type Row } from '../support/answers.ts'
 
 const code = newCode()
 let db: Database
@@ -36,8 +35,8 @@ const guessesOf = async () => ((await db.find(guessesIdOf('d')))?.guesses ?? [])
 
 /** The confirm documents that were written. */
 async function written(): Promise<string[]> {
-  const { rows } = await answerOf<ViewResult>(createTestCouch(), { db: db.name, path: '_all_docs' })
-  return rows.map(({ id }) => id!).filter((id) => id !== 'd' && id !== guessesIdOf('d'))
+  const { rows } = await answerOf<{ rows: Row[] }>(createTestCouch(), { db: db.name, path: '_all_docs' })
+  return rows.map(({ id }) => id).filter((id) => id !== 'd' && id !== guessesIdOf('d'))
 }
 
 /** What the handlers do with the right codes. */

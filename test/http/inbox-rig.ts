@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, onTestFinished } from 'vitest'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
-import type { StoredDoc, ViewResult } from '../../sidecar/couch/documents.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { inbox as inboxRoute } from '../../sidecar/http/inbox.ts'
 import { listen } from '../../sidecar/http/listen.ts'
@@ -13,7 +13,7 @@ import { createInbox } from '../../sidecar/inbox/inbox.ts'
 import { inboxIdOf } from '../../sidecar/inbox/names.ts'
 import { guardedDb } from '../ddocs/guarded-db.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
-import { answerOf } from '../support/answers.ts'
+import { answerOf, type Row } from '../support/answers.ts'
 
 export interface InboxRigOptions {
   readonly perMinute?: number
@@ -75,7 +75,7 @@ export async function startInbox(options: InboxRigOptions = {}) {
     /** All that is in the control database but the design document. */
     async documents(): Promise<StoredDoc[]> {
       const query = { include_docs: true }
-      const { rows } = await answerOf<ViewResult>(createTestCouch(), { db: db.name, path: '_all_docs', query })
+      const { rows } = await answerOf<{ rows: Row[] }>(createTestCouch(), { db: db.name, path: '_all_docs', query })
       return rows.flatMap(({ doc }) => (doc && !doc._id.startsWith('_') ? [doc] : []))
     },
   }

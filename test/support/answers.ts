@@ -6,7 +6,7 @@ import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 
 export const answerOf = <T>(couch: Couch, request: CouchRequest): Promise<T> => couch.request(request) as Promise<T>
 
-interface Row {
+export interface Row {
   readonly id: string
   readonly key: unknown
   readonly value: unknown
