@@ -126,16 +126,18 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
   return couch
 }
 
+/** Of an answer, in messages. */
+const MOST_SHOWN = 80
+
 /** The answer, or what of it the schema knows. */
 function fitting<T>(schema: Schema<T>, answer: object, request: string): T {
-  const { success, data, error } = schema.safeParse(answer)
+  const { success, data, error } = schema.safeParse(answer, { reportInput: true })
   if (success) return data
-  const [fault] = error.issues
-  const where = fault!.path.map(String).join('.')
-  throw new CouchError('garbled', {
-    request,
-    reason: `not an answer of CouchDB's: ${where && `${where}: `}${fault!.message}`,
-  })
+  const { path, message, input } = error.issues[0]!
+  const expected = message.replace(/^Invalid input: |, received .*$/g, '')
+  const got = (JSON.stringify(input) ?? 'nothing').slice(0, MOST_SHOWN)
+  const where = path.length > 0 ? ` at ${path.map(String).join('.')}` : ''
+  throw new CouchError('garbled', { request, reason: `${expected}${where}, got ${got}; is CouchDB at this address?` })
 }
 
 const nameOf = (method: string, db?: string, path?: string) => `${method} /${[db, path].filter(Boolean).join('/')}`

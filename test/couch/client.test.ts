@@ -1,13 +1,14 @@
 import http from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { isCouchError, retryTable, type CouchErrorCode } from '../../sidecar/couch/errors.ts'
+import { done, names, rowsOf, stored, type Schema } from '../../sidecar/couch/schemas.ts'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {
+  answerWith,
   cut,
   cutAfterBytes,
   delay,
@@ -65,13 +66,6 @@ const strange = [
   '{"__proto__":{"error":"conflict"},"toString":1}',
   JSON.stringify({ error: 'e'.repeat(100_000), reason: 'r'.repeat(100_000) }),
 ]
-
-const answerWith =
-  (status: number, text: string, type = 'application/json'): Fault =>
-  async (exchange) => {
-    await exchange.send({ status, headers: { 'content-type': type }, body: Readable.from([Buffer.from(text)]) })
-    exchange.end()
-  }
 
 test.each<[number, CouchErrorCode]>([
   [302, 'garbled'],
@@ -236,4 +230,18 @@ test('a closed client leaves no connection', async () => {
   expect(proxy.openConnections).toBeGreaterThan(0)
   await couch.close()
   await eventually(() => expect(proxy.openConnections).toBe(0), { within: 1000 })
+})
+
+test.each<[string, Schema<unknown>, string]>([
+  ['{}', done, 'expected true at ok, got nothing'],
+  ['[null]', names, 'expected string at 0, got null'],
+  [`{"rows":"${'x'.repeat(100)}"}`, rowsOf(stored), `expected array at rows, got "${'x'.repeat(79)}`],
+])('an answer %s that does not fit is told with what was expected and what came', async (text, schema, said) => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  proxy.plan(() => answerWith(200, text))
+  await expect(couch.request({ path: '_all_dbs' }, schema)).rejects.toMatchObject({
+    code: 'garbled',
+    message: `GET /_all_dbs: ${said}; is CouchDB at this address?`,
+  })
 })

@@ -1,16 +1,9 @@
-import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { askViewIndex } from '../../sidecar/couch/view-index.ts'
 import { createTestCouch } from '../support/couchdb.ts'
-import { refuse, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+import { answerWith, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 
-const say =
-  (answer: unknown): Fault =>
-  async (exchange) => {
-    const body = Readable.from([Buffer.from(JSON.stringify(answer))])
-    await exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body })
-    exchange.end()
-  }
+const say = (answer: unknown) => answerWith(200, JSON.stringify(answer))
 
 test.each(['ffffffff-00000000', '00000001-00000001', '100000000-200000000', 'nothing', '-'])(
   'a shard whose range is %s holds no partition: an error, not an endless search',

@@ -20,11 +20,16 @@ const words: Readonly<Record<number, { error: string; reason: string }>> = {
 }
 
 /** Answers with this status; the server never sees the request. */
-export const refuse =
-  (status: number, said = words[status] ?? { error: 'unknown_error', reason: `status ${status}` }): Fault =>
+export const refuse = (
+  status: number,
+  said = words[status] ?? { error: 'unknown_error', reason: `status ${status}` },
+): Fault => answerWith(status, `${JSON.stringify(said)}\n`)
+
+/** Answers with this text; the server never sees the request. */
+export const answerWith =
+  (status: number, text: string, type = 'application/json'): Fault =>
   async (exchange) => {
-    const body = Readable.from([Buffer.from(`${JSON.stringify(said)}\n`)])
-    await exchange.send({ status, headers: { 'content-type': 'application/json' }, body })
+    await exchange.send({ status, headers: { 'content-type': type }, body: Readable.from([Buffer.from(text)]) })
     exchange.end()
   }
 

@@ -1,13 +1,12 @@
 /** A server, or a proxy before it, that answers anything: each such answer is an error of that request, and passes. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
 import { freshDb } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startFaultyProxy, type Fault, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { answerWith, startFaultyProxy, type Fault, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { amount } from '../../support/thorough.ts'
 import { writeModule } from '../own-handlers.ts'
 import { linksTo, newDevice, startWatching, typeCode, untilState } from '../registration.ts'
@@ -19,19 +18,11 @@ const bodies = [
   ...['{"results":[{"id":"a","docs":null}]}', '{"id":1,"seq":1,"changes":[null]}'],
   ...['{"userCtx":null}', '{"userCtx":{"name":"a","roles":null}}', '{"update_seq":null,"instance_start_time":0}'],
 ]
-const answers = [200, 500].flatMap((status) => bodies.map((body) => ({ status, body })))
+const answers = [200, 500].flatMap((status) => bodies.map((body) => answerWith(status, body)))
 /** Prime to their number: one after the other are not alike. */
 const STRIDE = 7
 const ROUNDS = amount(20, 600)
 const within = 120_000
-
-const say =
-  ({ status, body }: { status: number; body: string }): Fault =>
-  async (exchange) => {
-    const headers = { 'content-type': 'application/json' }
-    await exchange.send({ status, headers, body: Readable.from([Buffer.from(body)]) })
-    exchange.end()
-  }
 
 /** A request without the names of its database and document. */
 const endpointOf = ({ method, path }: SeenRequest) =>
@@ -48,7 +39,7 @@ function createLiar() {
     const every = /_bulk_docs|doc$/.test(endpoint) ? 6 : 2
     const count = asked.get(endpoint) ?? 0
     asked.set(endpoint, count + 1)
-    return count % every === 0 ? say(answers[((count / every) * STRIDE) % answers.length]!) : undefined
+    return count % every === 0 ? answers[((count / every) * STRIDE) % answers.length] : undefined
   }
 }
 
