@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { uniqueName } from '../support/couchdb.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { startSidecar } from './start.ts'
 import { askAgain, askForMail, linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 
@@ -54,7 +55,7 @@ test('one mail too many is an error that leaves the links that are out as they a
   expect(await untilState(registration, device._id, 'active')).not.toHaveProperty('error')
 })
 
-test('an owner with an international domain is one owner in both spellings, and gets each mail', async () => {
+thoroughTest('an owner with an international domain is one owner in both spellings, and gets each mail', async () => {
   const registration = await startRegistration()
   const { control, smtp } = registration
   const name = uniqueName('owner')

@@ -84,7 +84,7 @@ test.each(Object.keys(troubles))(
   'a write that %s delays a registration, and nothing is lost or done twice',
   { timeout: 300_000 },
   async (name) => {
-    const steps = sample([...writes.keys()], 6)
+    const steps = sample([...writes.keys()], 9)
     const proxy = await startFaultyProxy()
     const registration = await startRegistration({ COUCHDB_URL: proxy.url })
     const { control, smtp } = registration

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { createControl } from './control.ts'
 import { startWith, writeModule } from './own-handlers.ts'
 import type { Settings } from './sidecar.ts'
@@ -85,7 +86,7 @@ test('JavaScript will do', async () => {
   await stateOf(orders, 'p', 'listed')
 })
 
-test('JavaScript may import TypeScript', async () => {
+thoroughTest('JavaScript may import TypeScript', async () => {
   const module = await writeModule(
     `
     import { defineHandlers } from 'couchdb-sidecar'

@@ -58,18 +58,21 @@ test('a channel that is deleted is gone; made again it is another one', async ()
   expect(description).toMatchObject({ name: 'photos' })
 })
 
-test('a channel that is made again is on its owner’s devices, also if what the sidecar wrote was left out', async () => {
-  const { couch, ann, anns, bob, ready, put } = await start()
-  await put({ ...ready, state: 'closing', close: 'delete' })
-  const { _rev } = await inState(couch, anns, 'photos', 'closed')
-  await inState(couch, anns, 'subscription:photos', 'ended')
+thoroughTest(
+  'a channel that is made again is on its owner’s devices, also if what the sidecar wrote was left out',
+  async () => {
+    const { couch, ann, anns, bob, ready, put } = await start()
+    await put({ ...ready, state: 'closing', close: 'delete' })
+    const { _rev } = await inState(couch, anns, 'photos', 'closed')
+    await inState(couch, anns, 'subscription:photos', 'ended')
 
-  await put({ ...channel(ann, 'photos'), _rev })
-  await eventually(async () => put({ ...(await couch.db(anns).get('photos')), state: 'new', members: [bob.address] }))
-  const again = await inState(couch, anns, 'photos', 'ready')
-  expect(again.database).not.toBe(ready.database)
-  await inState(couch, anns, 'subscription:photos', 'active')
-})
+    await put({ ...channel(ann, 'photos'), _rev })
+    await eventually(async () => put({ ...(await couch.db(anns).get('photos')), state: 'new', members: [bob.address] }))
+    const again = await inState(couch, anns, 'photos', 'ready')
+    expect(again.database).not.toBe(ready.database)
+    await inState(couch, anns, 'subscription:photos', 'active')
+  },
+)
 
 thoroughTest('so it is if the worker that has begun to make it dies', async () => {
   const proxy = await startFaultyProxy()

@@ -18,7 +18,7 @@ function offline({ _rev, docstate: _entry, ...before }: StoredDoc, change: objec
 const leavesOf = async (database: Database, id: string) =>
   (await database.leaves(id)).filter(({ _deleted }) => _deleted !== true)
 
-test('other members: the owner is told, and says once more what is meant', async () => {
+thoroughTest('other members: the owner is told, and says once more what is meant', async () => {
   needs('guarded revisions')
   const { couch, ann, database, own } = await startWithOwner()
   const there = couch.db(database)

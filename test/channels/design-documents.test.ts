@@ -8,6 +8,7 @@ import { ddocFolder } from '../deploy/folder.ts'
 import { viewOf } from '../support/answers.ts'
 import { couchUrl, deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { channel, inState, startWithOwner } from './rig.ts'
 
 const view = (name: string, key: string) => ({
@@ -31,7 +32,7 @@ test('a new channel has the design documents of all folders: their views answer 
   expect(await couch.db(database).find('_design/by-text'), 'only channels').toBeUndefined()
 })
 
-test('deploy makes no database for a channel that has lost its own', async () => {
+thoroughTest('deploy makes no database for a channel that has lost its own', async () => {
   const { couch, controlDb, ann, own, database } = await startWithOwner()
   await own.put(channel(ann, 'photos'))
   const name = String((await inState(couch, database, 'photos', 'ready')).database)

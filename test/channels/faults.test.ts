@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { eventually } from '../support/eventually.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { channel, inState, startWithOwner } from './rig.ts'
 
 test('a channel that cannot be made says why, and can be mended', async () => {
@@ -59,7 +60,7 @@ test('a subscription is of a channel that is there', async () => {
   expect((await inState(couch, database, 'subscription:later', 'ended')).state).toBe('ended')
 })
 
-test('a channel in which something is to be mended can be subscribed to', async () => {
+thoroughTest('a channel in which something is to be mended can be subscribed to', async () => {
   const { couch, ann, database, own } = await startWithOwner()
   await own.put(channel(ann, 'photos', { members: ['bob'] }))
   const { _rev } = await inState(couch, database, 'photos', 'error')
@@ -88,7 +89,7 @@ test('a channel keeps its name, whether it is there yet or not', async () => {
   expect(await control.withPrefix('channel:')).toMatchObject([{ name: 'photos', data: { color: 'blue' } }])
 })
 
-test('an active device without an owner, which only an admin can write, says so', async () => {
+thoroughTest('an active device without an owner, which only an admin can write, says so', async () => {
   const { couch, controlDb } = await startWithOwner()
   for (const state of ['active', 'revoked']) await couch.db(controlDb).put({ _id: state, type: 'device', state })
   expect((await inState(couch, controlDb, 'active', 'error')).error).toMatchObject({

@@ -106,7 +106,7 @@ test('wherever a worker dies, another one finishes: one database, no access too 
   const steps = [
     ...sample(
       Array.from({ length: writes }, (_, index) => writes - index),
-      40,
+      60,
     ),
   ]
   const one = async () => {

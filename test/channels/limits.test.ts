@@ -15,7 +15,7 @@ async function start(config: WorkerOptions['config'] = {}) {
   return { ...all, change, photosIn }
 }
 
-test('databases that were archived count as channels of their owner, as long as they are there', async () => {
+thoroughTest('databases that were archived count as channels of their owner, as long as they are there', async () => {
   const { couch, ann, own, change, photosIn } = await start({ channelsPerOwner: 2 })
   await own.put(channel(ann, 'photos'))
   const lives: unknown[] = []

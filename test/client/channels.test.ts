@@ -62,7 +62,7 @@ test('a member is asked, accepts, has the notes; removed, he gets nothing more a
   await hasNote(his, 'photos', 'second')
 })
 
-test('a pause is for all devices, or for this one; and so is its end', async () => {
+thoroughTest('a pause is for all devices, or for this one; and so is its end', async () => {
   const stage = await startStage()
   const ann = newAddress('ann')
   const phone = await startRegistered(stage, ann)

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { uniqueName } from '../support/couchdb.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { page } from './replica.ts'
 import { channelOf, newAddress, registerDevice, startDevice, startStage, untilStatus, type Stage } from './stage.ts'
 
@@ -75,7 +76,7 @@ test('the code of the mail is typed in on the device; a wrong one is told, and t
   expect(right.registration).toMatchObject({ state: 'active', confirmation: { state: 'used' } })
 })
 
-test('another mail is sent when it is asked for, and not by anything else', async () => {
+thoroughTest('another mail is sent when it is asked for, and not by anything else', async () => {
   const stage = await startStage()
   const { client } = await startDevice(stage)
   const ann = newAddress('ann')
@@ -88,7 +89,7 @@ test('another mail is sent when it is asked for, and not by anything else', asyn
   expect(links[0]).not.toBe(links[1])
 })
 
-test('an address that was mistyped is corrected, with what was made under it', async () => {
+thoroughTest('an address that was mistyped is corrected, with what was made under it', async () => {
   const stage = await startStage()
   const device = await startDevice(stage)
   const { client } = device

@@ -5,6 +5,7 @@ import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/acco
 import { databaseNameOf, recordIdOf } from '../../sidecar/channels/names.ts'
 import { ownerHashOf, ownerRoleOf } from '../../sidecar/devices/names.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import {
   ask,
   asBasic,
@@ -51,7 +52,7 @@ function guessesOf(address: string, channel: string, controlDb: string): string[
   ]
 }
 
-test('a stranger reads nothing: no document, no name, and not whether there is one', async () => {
+thoroughTest('a stranger reads nothing: no document, no name, and not whether there is one', async () => {
   needs('browser')
   needs('guarded find')
   needs('refusals by status')

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { pass, refuse, type FaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
-import { amount, sample } from '../support/thorough.ts'
+import { amount, sample, thoroughTest } from '../support/thorough.ts'
 import { channelOf, newAddress, registerDevice, startDevice, startStage, untilStatus, type Device } from './stage.ts'
 
 const stateOf = ({ client }: Device, id: string) => channelOf(client, id).sync.state
@@ -76,7 +76,7 @@ function watchFeeds(proxy: FaultyProxy): () => readonly string[] {
 /** More than have a feed at the same time: three, and the control database. */
 const CHANNELS = amount(5, 7)
 
-test('many channels have all their notes, with four feeds open', async () => {
+thoroughTest('many channels have all their notes, with four feeds open', async () => {
   const stage = await startStage()
   const feeds = watchFeeds(stage.couch)
   const phone = await startDevice(stage, { roundMs: 1000 })

@@ -44,12 +44,12 @@ const allAtRest = (rigs: readonly Rig[], databases: number) =>
 test('two workers divide the databases; when one leaves the other goes on from its places', async () => {
   const prefix = createPrefix()
   const members = await freshDb('members')
-  const names = Array.from({ length: 12 }, (_, i) => `${prefix}-db-${i}`)
+  const names = Array.from({ length: 6 }, (_, i) => `${prefix}-db-${i}`)
   const databases = await make({ couch: createTestCouch() }, ...names)
   for (const database of databases) await database.put(order('first'))
   const one = await startMember(prefix, members, 'one')
   const two = await startMember(prefix, members, 'two')
-  await allAtRest([one, two], 12)
+  await allAtRest([one, two], 6)
   for (const database of databases) expect(await stateOf(database, 'first')).toBe('invoiced')
   const [ones, twos] = [one.fleet().databases, two.fleet().databases]
   expect(Math.min(ones, twos)).toBeGreaterThan(0)
@@ -58,9 +58,9 @@ test('two workers divide the databases; when one leaves the other goes on from i
   one.leave()
   await one.stop()
   for (const database of databases) await database.put(order('second'))
-  await eventually(() => expect(two.handled.filter((id) => id === 'second')).toHaveLength(12))
+  await eventually(() => expect(two.handled.filter((id) => id === 'second')).toHaveLength(6))
   expect(two.handled.slice(handledBefore).filter((id) => id === 'first')).toEqual([])
-  await allAtRest([two], 12)
+  await allAtRest([two], 6)
 }, 60_000)
 
 test('a document that is read while its database seems to be another worker’s is not left behind', async () => {
@@ -89,16 +89,16 @@ test('three workers that all think everything is theirs run unsafe handlers once
   const rigs = ['one', 'two', 'three'].map((worker) =>
     startFleet(prefix, { worker, register: unsafely, lookAgainMs: SOON }),
   )
-  const databases = await make(rigs[0]!, ...Array.from({ length: 8 }, (_, i) => `${prefix}-db-${i}`))
-  for (let i = 0; i < 4; i++) {
+  const databases = await make(rigs[0]!, ...Array.from({ length: 6 }, (_, i) => `${prefix}-db-${i}`))
+  for (let i = 0; i < 2; i++) {
     for (const database of databases) await database.put(order(`order-${i}-${database.name}`))
     for (const rig of rigs) for (const { name } of databases) rig.tell(name)
   }
-  await eventually(() => expect(rigs.flatMap(({ handled }) => handled)).toHaveLength(32))
+  await eventually(() => expect(rigs.flatMap(({ handled }) => handled)).toHaveLength(12))
   for (const rig of rigs) await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
   const all = rigs.flatMap(({ handled }) => handled)
-  expect(new Set(all).size).toBe(32)
-  expect(all).toHaveLength(32)
+  expect(new Set(all).size).toBe(12)
+  expect(all).toHaveLength(12)
 }, 60_000)
 
 test('CouchDB killed in the middle: everything is handled, once, when it is back', async () => {
@@ -107,13 +107,13 @@ test('CouchDB killed in the middle: everything is handled, once, when it is back
   onTestFinished(() => server.stop())
   const prefix = createPrefix()
   const rig = startFleet(prefix, { url: server.url, register: unsafely, lookAgainMs: SOON })
-  const databases = await make(rig, ...Array.from({ length: 20 }, (_, i) => `${prefix}-db-${i}`))
-  for (let i = 0; i < 5; i++) for (const database of databases) await database.put(order(`${database.name}-${i}`))
+  const databases = await make(rig, ...Array.from({ length: 10 }, (_, i) => `${prefix}-db-${i}`))
+  for (let i = 0; i < 4; i++) for (const database of databases) await database.put(order(`${database.name}-${i}`))
   for (const { name } of databases) rig.tell(name) // a look at all that takes long puts off the next one for longer
   await eventually(() => expect(rig.handled.length).toBeGreaterThan(5))
   await server.restart()
-  await eventually(() => expect(rig.handled).toHaveLength(100), { within: 40_000 })
-  expect(new Set(rig.handled).size).toBe(100)
+  await eventually(() => expect(rig.handled).toHaveLength(40), { within: 40_000 })
+  expect(new Set(rig.handled).size).toBe(40)
   await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
-  for (const database of databases) expect(await stateOf(database, `${database.name}-4`)).toBe('invoiced')
+  for (const database of databases) expect(await stateOf(database, `${database.name}-3`)).toBe('invoiced')
 }, 90_000)

@@ -8,6 +8,7 @@ import { ownerOf } from '../../sidecar/databases/owner.ts'
 import { deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { createPrefix, make, order, startFleet, stateOf, type Rig } from './rig.ts'
 
 const SOON = [300, 300] as const
@@ -131,19 +132,23 @@ test('after a restart databases that are as they were cost one read each, and wh
   }
 })
 
-test('a document is looked at when its time comes, with nothing open meanwhile', async () => {
-  const prefix = createPrefix()
-  const name = `${prefix}-db-a`
-  const rig = startFleet(prefix, { lookAgainMs: HARDLY })
-  const [a] = await make(rig, name)
-  await a!.put(order('later', dueIn(12)))
-  await a!.put(order('much-later', dueIn(9000)))
-  rig.tell(name, 'created')
-  await untilRest(rig)
-  expect(rig.handled).toEqual([])
-  await eventually(() => expect(rig.handled).toEqual(['later']))
-  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
-}, 40_000)
+thoroughTest(
+  'a document is looked at when its time comes, with nothing open meanwhile',
+  async () => {
+    const prefix = createPrefix()
+    const name = `${prefix}-db-a`
+    const rig = startFleet(prefix, { lookAgainMs: HARDLY })
+    const [a] = await make(rig, name)
+    await a!.put(order('later', dueIn(12)))
+    await a!.put(order('much-later', dueIn(9000)))
+    rig.tell(name, 'created')
+    await untilRest(rig)
+    expect(rig.handled).toEqual([])
+    await eventually(() => expect(rig.handled).toEqual(['later']))
+    await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  },
+  40_000,
+)
 
 test('a database that was deleted and made again is read from its start, and one that is gone is forgotten', async () => {
   const prefix = createPrefix()

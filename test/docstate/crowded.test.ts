@@ -6,13 +6,14 @@ import type { Claim } from '../../sidecar/docstate/types.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { delay, silence, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 const isBulk = ({ path }: SeenRequest) => path.endsWith('/_bulk_docs')
 const hasClaim = ({ body }: SeenRequest) =>
   (JSON.parse(body) as { docs: StoredDoc[] }).docs.some((doc) => docstateIn(doc)?.claim)
 
-test(
+thoroughTest(
   'where writes of many databases wait for each other, what was begun is ended first, and no claim grows old',
   { timeout: 90_000 },
   async () => {

@@ -63,7 +63,7 @@ async function setUp(options: Partial<FollowOptions<Change>> = {}) {
 const write = (db: { bulk(docs: string[]): Promise<unknown> }, from: number, to: number) =>
   db.bulk(
     Array.from({ length: to - from }, (_, i) =>
-      JSON.stringify({ _id: `d${from + i}`, name: `Jürgen ${'🐘'.repeat(20)}` }),
+      JSON.stringify({ _id: `d${from + i}`, name: `Jürgen ${'🐘'.repeat(5)}` }),
     ),
   )
 
@@ -79,7 +79,7 @@ test('gives every document there is, says when these are all, and goes on with n
   await write(db, 30, 31)
   await eventually(() => expect(distinct(ids)).toEqual(all(31)))
   const row = events.flatMap((event) => (event.kind === 'rows' ? event.rows : [])).at(-1)
-  expect(row).toMatchObject({ id: 'd30', deleted: false, doc: { _id: 'd30', name: `Jürgen ${'🐘'.repeat(20)}` } })
+  expect(row).toMatchObject({ id: 'd30', deleted: false, doc: { _id: 'd30', name: `Jürgen ${'🐘'.repeat(5)}` } })
 })
 
 const passing: [string, Fault][] = [
@@ -113,7 +113,7 @@ test.each(passing)('survives %s, and no document is missing', async (_, fault) =
 
 test('survives all of them, one after the other, while documents are written', async () => {
   const { db, proxy, ids, start } = await setUp()
-  for (const [, fault] of passing.filter(([name]) => !name.includes('silen'))) proxy.next(fault, isFeed)
+  for (const [, fault] of passing.filter(([name]) => !/silen|single/.test(name))) proxy.next(fault, isFeed)
   start()
   for (let i = 0; i < 20; i++) await write(db, i * 10, i * 10 + 10)
   await eventually(() => expect(distinct(ids)).toEqual(all(200)))

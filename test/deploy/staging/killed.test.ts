@@ -46,7 +46,7 @@ async function dieAt(step: Step, { db }: Shop): Promise<void> {
   expect(hit, 'it came to this step').toBe(true)
 }
 
-test.each(sample(steps, 6))(
+test.each(sample(steps, 9))(
   'killed when it %s: the next deploy brings it to its end; no query waits or fails',
   async (_, step) => {
     needs('index lag')
@@ -62,7 +62,7 @@ test.each(sample(steps, 6))(
   },
 )
 
-test.each(sample(steps, 6))('killed when it %s: it can be taken back; no query waits or fails', async (_, step) => {
+test.each(sample(steps, 9))('killed when it %s: it can be taken back; no query waits or fails', async (_, step) => {
   needs('index lag')
   const opened = await openShop()
   const { couch, db } = opened

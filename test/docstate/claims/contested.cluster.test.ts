@@ -40,7 +40,7 @@ async function putUntilContested(race: Race, effects: Map<string, number>): Prom
 const CONTESTED = amount(20, 300)
 /** Of so many claims at least nobody knew at once whose the document was. */
 const BELOW_QUORUM = amount(4, 30)
-const MANY = amount(50, 200)
+const MANY = amount(20, 200)
 const timeout = 240_000
 
 test('workers at three nodes that race for every document run each handler once', { timeout }, async () => {
