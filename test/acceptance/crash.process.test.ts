@@ -40,7 +40,9 @@ test(
   'a killed sidecar’s mail is not sent twice: it waits for a person, who sends it',
   { timeout: 180_000 },
   async () => {
-    const { control, settings, sidecar, smtp, id, ...registration } = await holdMail(startRegistrationProcess)
+    const { control, settings, sidecar, smtp, id, ...registration } = await holdMail(startRegistrationProcess, {
+      SIDECAR_LEASE: '5s',
+    })
     await sidecar.kill()
     const successor = await startSidecar(settings)
     await eventually(

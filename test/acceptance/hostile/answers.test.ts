@@ -21,7 +21,7 @@ const bodies = [
 const answers = [200, 500].flatMap((status) => bodies.map((body) => answerWith(status, body)))
 /** Prime to their number: one after the other are not alike. */
 const STRIDE = 7
-const ROUNDS = amount(20, 600)
+const ROUNDS = amount(12, 600)
 const within = 120_000
 
 /** A request without the names of its database and document. */
