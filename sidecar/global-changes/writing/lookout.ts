@@ -11,6 +11,9 @@ export const unsure = (read: Reading | undefined): Reading => ({ life: read?.lif
 
 export const isSure = (known: Known): known is Reading => known !== undefined && known.changes >= 0
 
+/** The life of `_dbs`, which is in no list of databases. In CouchDB 2 that of all, whose lives nothing tells apart. */
+const OF_THE_NODE = '0'
+
 const isSame = (known: Known, now: Reading): known is Reading => known?.life === now.life
 const isAnother = (known: Known, now: Reading) => known !== undefined && known.life !== '' && !isSame(known, now)
 
@@ -28,7 +31,8 @@ export function eventsBetween(known: Known, now: Reading | undefined): readonly 
 /**
  * Which of the events that were told are written: the first list, then the second. A feed tells late, in any order, and
  * not always both halves of a re-creation. So the database is read just before, and the reading decides. A `deleted`
- * without a `created`, of a database whose known life goes on, is of an earlier life: it is left out. A database that is
+ * without a `created`, of a database whose known life goes on, is of an earlier life: it is left out. A database that was
+ * never told to be made is told so with its first event: without a note of it, its deletion might never be told. One that is
  * read as gone may be there (`_dbs_info` answers `not_found` to every error): no `deleted` is added.
  */
 export function eventsToWrite(
@@ -44,7 +48,8 @@ export function eventsToWrite(
   if (!read) return deleted ? [living(created), ['deleted']] : [living(created)]
   const isKnown = isSame(known, read)
   const wasDeleted = isKnown ? deleted && created : deleted || isAnother(known, read)
-  const after = living(created || wasDeleted || (isKnown && !isSure(known)))
+  const isToldToBeMade = isKnown ? isSure(known) : known !== undefined || read.life === OF_THE_NODE
+  const after = living(created || wasDeleted || !isToldToBeMade)
   return wasDeleted ? [['deleted'], after] : [after]
 }
 

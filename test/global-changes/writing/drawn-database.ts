@@ -50,8 +50,10 @@ export class DrawnDatabase {
   }
 
   async create(): Promise<void> {
-    await eventually(() => this.#db.create())
-    this.#life = (await eventually(() => this.#db.info())).instance_start_time
+    this.#life = await eventually(async () => {
+      await this.#db.create() // just after a deletion CouchDB may say of it that it is there
+      return (await this.#db.info()).instance_start_time
+    })
     // Two lives within a second look alike: whether the first was told, no sweep can find out.
     if (this.#life === this.#lifeBefore) this.#deletedAfter = undefined
   }

@@ -36,7 +36,8 @@ const told = (...events: DatabaseEvent[]) => new Set(events)
 
 test.each([
   ['made', nothing, at('1', 1), told('created'), [['created']]],
-  ['changed, and nobody told that it was made', nothing, at('1', 1), told('updated'), [['updated']]],
+  ['changed, and nobody told that it was made', nothing, at('1', 1), told('updated'), [['created', 'updated']]],
+  ['changed, and is in no list of databases', nothing, at('0', 1), told('updated'), [['updated']]],
   ['made, while it is gone', nothing, nothing, told('created'), [['created']]],
   ['changed', at('1', 1), at('1', 2), told('updated'), [['updated']]],
   ['made again, of which only one half is told', at('1', 1), at('2', 0), told('created'), [['deleted'], ['created']]],

@@ -36,6 +36,7 @@ test('the server’s feed is followed, and none of a database’s own', async ()
   await seen(db.name, ['created', 'updated'])
   await couch.request({ method: 'DELETE', db: db.name })
   await seen(db.name, ['created', 'updated', 'deleted'])
+  await seen('_dbs', ['updated']) // which is in no list of databases
   expect(proxy.requests.filter(({ path }) => path.endsWith('/_changes'))).toEqual([])
 })
 
