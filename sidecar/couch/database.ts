@@ -15,6 +15,7 @@ import {
   storedDoc,
   type Schema,
 } from './schemas.ts'
+import { writtenFrom } from './written.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -74,7 +75,7 @@ export interface Database {
   bulk(docs: readonly string[], options?: CallOptions): Promise<BulkRow[]>
   /**
    * Writes leaves as replication does: as they are, beside whatever there is. Every copy of a cluster takes all of them
-   * at once. What CouchDB refuses (`validate_doc_update`) is left out, without a word.
+   * at once. What CouchDB refuses (`validate_doc_update`) is left out, without a word; trouble that passes is thrown.
    */
   merge(leaves: readonly Leaf[], options?: CallOptions): Promise<void>
   remove(id: string, rev: string, options?: CallOptions): Promise<void>
@@ -170,7 +171,8 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     bulk: (docs, options) =>
       call(bulkRows, { method: 'POST', path: '_bulk_docs', json: `{"docs":[${docs.join()}]}` }, options),
     async merge(docs, options) {
-      await call(bulkRows, { method: 'POST', path: '_bulk_docs', body: { docs, new_edits: false } }, options)
+      const request = { method: 'POST', path: '_bulk_docs', body: { docs, new_edits: false } } as const
+      for (const row of await call(bulkRows, request, options)) writtenFrom(row) // of those alone that were not stored
     },
     async remove(id, rev, options) {
       await call(done, { method: 'DELETE', path: docPath(id), query: { rev } }, options)

@@ -42,6 +42,7 @@ export interface CouchErrorDetails {
   readonly status?: number
   readonly error?: string
   readonly reason?: string
+  readonly rowOf?: string
 }
 
 const COUCH_ERROR = Symbol.for('couchdb-sidecar:CouchError')
@@ -56,14 +57,21 @@ export class CouchError extends SidecarError {
   readonly error: string | undefined
   /** CouchDB's own `reason`, or what the network said. */
   readonly reason: string
+  /** Of a write together with others: the document of which alone this was said. */
+  readonly rowOf: string | undefined
 
   constructor(code: CouchErrorCode, details: CouchErrorDetails, options?: ErrorOptions) {
     const reason = details.reason ?? code
-    super(code, `${details.request}: ${details.status ? `${details.status} ` : ''}${reason}`, options)
+    super(
+      code,
+      `${details.request}${details.rowOf === undefined ? '' : ` (${details.rowOf})`}: ${details.status ? `${details.status} ` : ''}${reason}`,
+      options,
+    )
     this.request = details.request
     this.status = details.status
     this.error = details.error
     this.reason = reason
+    this.rowOf = details.rowOf
   }
 
   get retry(): Retry {

@@ -1,5 +1,5 @@
 import { Slots } from '../core/slots.ts'
-import type { Doc } from './documents.ts'
+import type { BulkRow, Doc } from './documents.ts'
 import type { Database } from './database.ts'
 import { CouchError, isCouchError, type CouchErrorCode } from './errors.ts'
 import { textOf, writtenFrom, type Written } from './written.ts'
@@ -124,15 +124,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
       const limit = timeoutMs !== undefined && { timeoutMs }
       const rows = await database.bulk(texts, { signal, first: true, onSent, ...limit })
       const rowOf = new Map(rows.map((row) => [row.id, row]))
-      for (const pending of batch) {
-        const { id } = pending
-        const row = rowOf.get(id)
-        const written = row && writtenFrom(row)
-        if (written?.kind === 'conflict' && again)
-          lose(pending, unknown(id, 'perhaps it is stored since the first try'))
-        else if (written) settle(pending, written)
-        else lose(pending, unknown(id, 'no row for it'))
-      }
+      for (const pending of batch) takeRow(pending, rowOf.get(pending.id), again)
     } catch (thrown) {
       if (!isCouchError(thrown) || !ABOUT_ONE.includes(thrown.code)) for (const pending of batch) lose(pending, thrown)
       else if (batch.length === 1) settle(batch[0]!, { kind: 'refused', code: thrown.code, reason: thrown.reason })
@@ -141,6 +133,18 @@ export function createWriter(database: Database, options: WriterOptions): Writer
         await commit(batch.slice(0, half), true)
         await commit(batch.slice(half), true)
       }
+    }
+  }
+
+  function takeRow(pending: Pending, row: BulkRow | undefined, again: boolean): void {
+    const { id } = pending
+    try {
+      if (!row) throw unknown(id, 'no row for it')
+      const written = writtenFrom(row)
+      if (written.kind === 'conflict' && again) throw unknown(id, 'perhaps it is stored since the first try')
+      settle(pending, written)
+    } catch (thrown) {
+      lose(pending, thrown)
     }
   }
 

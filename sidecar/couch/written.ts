@@ -1,5 +1,5 @@
 import type { BulkRow, Doc } from './documents.ts'
-import { codeOf, type CouchErrorCode } from './errors.ts'
+import { CouchError, type CouchErrorCode } from './errors.ts'
 
 /** What became of one write. An answer that did not come, or came garbled, is thrown instead: nobody knows then. */
 export type Written =
@@ -22,18 +22,36 @@ export function textOf(doc: Doc): string | Written {
   }
 }
 
+/** Throws `CouchError` where the row tells of trouble that passes: nobody knows then what became of the write. */
 export function writtenFrom(row: BulkRow): Written {
-  if (row.rev !== undefined && row.error === undefined) {
-    return { kind: row.accepted ? 'accepted' : 'stored', rev: row.rev }
-  }
-  if (row.error === 'conflict') return { kind: 'conflict' }
-  const reason = row.reason ?? row.error ?? 'no reason given'
-  return { kind: 'refused', code: statusOfRow[row.error ?? ''] ?? codeOf(400), reason }
+  const { id, rev, error, reason = error ?? 'no reason given' } = row
+  if (rev !== undefined && error === undefined) return { kind: row.accepted ? 'accepted' : 'stored', rev }
+  if (error === 'conflict') return { kind: 'conflict' }
+  const code = refusals.get(error)
+  if (code) return { kind: 'refused', code, reason: BROKEN_GUARD.includes(error!) ? guardBroke(error!) : reason }
+  const passing = error === undefined ? 'garbled' : (passingRows.get(error) ?? 'server')
+  throw new CouchError(passing, { request: 'POST _bulk_docs', rowOf: id, ...(error && { error }), reason })
 }
 
-/** `_bulk_docs` says in a word what a single PUT says in a status. */
-const statusOfRow: Readonly<Record<string, CouchErrorCode>> = {
-  forbidden: 'forbidden',
-  unauthorized: 'unauthorized',
-  document_too_large: 'too_large',
-}
+/** What a `validate_doc_update` throws that is no answer, but breaks: on the same document it does so again. */
+const BROKEN_GUARD = ['Error', 'EvalError', 'RangeError', 'ReferenceError', 'SyntaxError', 'TypeError', 'URIError']
+const guardBroke = (error: string) => `a validate_doc_update breaks on it: it throws ${error}`
+
+/**
+ * The words of rows that are an answer about the document: `_bulk_docs` says in them what a single PUT says in a status
+ * (`chttpd:error_info`). Every other word, known or not, is of the server and passes.
+ */
+const refusals: ReadonlyMap<string | undefined, CouchErrorCode> = new Map([
+  ['unauthorized', 'unauthorized'],
+  ...['forbidden', 'partition_overflow'].map((word) => [word, 'forbidden'] as const),
+  ...['document_too_large', 'attachment_too_large', 'too_large'].map((word) => [word, 'too_large'] as const),
+  ...['bad_request', 'doc_validation', 'illegal_docid', 'illegal_partition', 'missing_stub', ...BROKEN_GUARD].map(
+    (word) => [word, 'bad_request'] as const,
+  ),
+])
+
+const passingRows: ReadonlyMap<string, CouchErrorCode> = new Map([
+  ['timeout', 'timeout'],
+  ['all_dbs_active', 'overloaded'],
+  ['service unavailable', 'overloaded'],
+])

@@ -52,7 +52,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const timeoutMs = leaseMs / 2 // what is not answered must not cost the others their claims
   const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, turns })
   const askHeld = createAskHeld({ turns, timeoutMs, signal })
-  const store = createStore({ database, writer, askHeld, clock, random, signal, closing })
+  const store = createStore({ database, writer, askHeld, clock, random, signal, closing, log })
   const contest = createContest({ database, store, askHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
   const life = createLife(events, database.name, counts)

@@ -1,6 +1,7 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
+import type { Logger } from 'pino'
 import type { CallOptions, Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
@@ -21,7 +22,7 @@ export type Stored =
   | { readonly kind: 'accepted' }
   /** Somebody else has changed the document, and it is not ours any more. */
   | { readonly kind: 'lost' }
-  /** CouchDB will never take this document, and says why. */
+  /** CouchDB will never take this document, and says why; a new claim: not for now. */
   | { readonly kind: 'refused'; readonly failure: Failure }
 
 /**
@@ -40,19 +41,24 @@ export interface StoreOptions {
   readonly signal: AbortSignal
   /** No claim is sent any more that cannot be there yet; its reason is thrown then. */
   readonly closing: AbortSignal
+  readonly log: Logger
 }
+
+/** So often a claim of which CouchDB says alone that it cannot store it keeps its place; then others have their turn. */
+const MOST_CLAIMS = 5
+/** After so many tries of anything else, and again as many, it is told. */
+const TELL_TRIES = 10
 
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 
-export function createStore({ database, writer, askHeld, clock, random, signal, closing }: StoreOptions): Store {
+export function createStore({ database, writer, askHeld, clock, random, signal, closing, log }: StoreOptions): Store {
   const tidy = createTidy({ database, clock, random, signal })
 
-  /** Undefined where nobody knows. */
   async function attempt(
     flight: Flight,
     doc: Doc,
     options: WriteOptions,
-  ): Promise<Stored | { readonly kind: 'conflict' } | undefined> {
+  ): Promise<Stored | { readonly kind: 'conflict' } | { readonly kind: 'unknown'; readonly error: CouchError }> {
     try {
       const next = { ...doc, _id: flight.id, _rev: flight.doc._rev }
       const written = await writer.write(next, options)
@@ -63,7 +69,7 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
       }
       return written
     } catch (thrown) {
-      if (thrown instanceof CouchError) return undefined
+      if (thrown instanceof CouchError) return { kind: 'unknown', error: thrown }
       throw thrown
     }
   }
@@ -91,16 +97,24 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
       const newClaim = unsure ? { onSent } : { onSent, signal: closing } // of one that may be there we have to know
       const options = isNewClaim ? newClaim : { first: hadClaim }
       const outcome = await attempt(flight, doc, options)
-      if (outcome?.kind === 'accepted' && !hadClaim && !wantsClaim) {
+      if (outcome.kind === 'accepted' && !hadClaim && !wantsClaim) {
         return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
       }
-      if (outcome && outcome.kind !== 'conflict') return outcome
-      unsure ||= outcome === undefined
+      if (outcome.kind !== 'conflict' && outcome.kind !== 'unknown') return outcome
+      const error = outcome.kind === 'unknown' ? outcome.error : undefined
+      unsure ||= error !== undefined
       if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
-      if (!outcome) await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+      if (error) {
+        if (tries % TELL_TRIES === 0)
+          log.warn({ doc: flight.id, tries, code: error.code, reason: error.reason }, TROUBLE)
+        await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+      }
 
       const current = await read(flight, hadClaim ? 'held' : unsure ? 'perhaps' : 'hardly')
-      if (current?._rev === flight.doc._rev) continue // it did not arrive: once more
+      if (current?._rev === flight.doc._rev) {
+        if (isNewClaim && error?.rowOf && tries >= MOST_CLAIMS) return { kind: 'refused', failure: error }
+        continue // it did not arrive: once more
+      }
       if (isNewClaim) return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
       if (!current || !holdsClaim(flight, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
@@ -111,6 +125,8 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
     }
   }
 }
+
+const TROUBLE = 'CouchDB has not stored a document yet; it is tried again until it is known what became of it'
 
 /** Somebody else found our claim dead: the document waits in our state, and not by a write of ours. */
 function takenOver(flight: Flight, current: Doc | undefined): boolean {

@@ -27,3 +27,13 @@ test('many documents are read together, without those that are missing or delete
   await db.remove('b', await db.put({ _id: 'b' }))
   expect((await db.getMany(['a', 'b', 'c'])).map((doc) => doc._id)).toEqual(['a'])
 })
+
+test('a leaf that nobody could check is not taken for one that is refused', async () => {
+  const db = await freshDb()
+  const guard = 'function (doc) { if (doc.no) throw { forbidden: "no" }; if (doc.what) throw "what?" }'
+  await db.put({ _id: '_design/guard', validate_doc_update: guard })
+  const leaf = (_id: string) => ({ _id, _rev: '1-a', _revisions: { start: 1, ids: ['a'] } })
+  await db.merge([leaf('good'), { ...leaf('bad'), no: true }])
+  await expect(db.merge([{ ...leaf('unknown'), what: true }])).rejects.toMatchObject({ code: 'server', retry: 'soon' })
+  expect(await db.getMany(['good', 'bad', 'unknown'])).toHaveLength(1)
+})

@@ -6,7 +6,7 @@ const TABLE = '/proc'
 export const findProcessTable = (): string | undefined => (existsSync(`${TABLE}/self/environ`) ? TABLE : undefined)
 
 /** One file of each process there is. One that ends meanwhile, or is somebody else's, is left out. */
-const each = (file: string, read: (text: string, pid: string) => string[]): string[] =>
+const each = <T>(file: string, read: (text: string, pid: string) => T[]): T[] =>
   readdirSync(TABLE).flatMap((pid) => {
     try {
       return /^\d+$/.test(pid) ? read(readFileSync(`${TABLE}/${pid}/${file}`, 'utf8'), pid) : []
@@ -27,10 +27,13 @@ export const processesWith = (mark: string): string[] =>
 
 /** What a process has started and is still running. Ask `needs('process table')` first. */
 export const childrenOf = (parent: number): { readonly pid: number; readonly command: string }[] =>
-  each('stat', (status, pid) => (new RegExp(`\\) [^Z] ${parent} `).test(status) ? [pid] : [])).map((pid) => ({
-    pid: Number(pid),
-    command: readFileSync(`${TABLE}/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim(),
-  }))
+  each('stat', (status, pid) => (new RegExp(`\\) [^Z] ${parent} `).test(status) ? [commandOf(pid)] : []))
+
+/** Throws for one that has ended. */
+const commandOf = (pid: string) => ({
+  pid: Number(pid),
+  command: readFileSync(`${TABLE}/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim(),
+})
 
 /** The children of this process that have ended and that nobody has taken notice of. */
 export const zombies = (): string[] =>

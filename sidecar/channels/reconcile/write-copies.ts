@@ -1,6 +1,7 @@
 import { SidecarError } from '../../core/errors.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
+import { writtenFrom } from '../../couch/written.ts'
 
 /** Written together. */
 const TOGETHER = 50
@@ -11,9 +12,13 @@ export async function writeCopies(database: Database, docs: readonly Doc[], call
   for (let from = 0; from < docs.length; from += TOGETHER) {
     const json = docs.slice(from, from + TOGETHER).map((doc) => JSON.stringify(doc))
     const rows = await database.bulk(json, call)
-    const refused = rows.find(({ error }) => error !== undefined && error !== 'conflict')
-    if (refused) throw new SidecarError('refused', `${database.name} refuses ${refused.id}: ${refused.reason}`)
-    isDone &&= rows.every(({ error }) => error === undefined)
+    for (const row of rows) {
+      const written = writtenFrom(row)
+      if (written.kind === 'refused') {
+        throw new SidecarError('refused', `${database.name} refuses ${row.id}: ${written.reason}`)
+      }
+      isDone &&= written.kind !== 'conflict'
+    }
   }
   return isDone
 }

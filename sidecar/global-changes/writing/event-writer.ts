@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import { fullJitter, type Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
-import type { BulkRow } from '../../couch/documents.ts'
-import { CouchError, isCouchError } from '../../couch/errors.ts'
+import { CouchError, isCouchError, type CouchErrorCode } from '../../couch/errors.ts'
+import { writtenFrom } from '../../couch/written.ts'
 
 /** What is written of some events. */
 export interface EventPlan {
@@ -165,9 +165,10 @@ export class EventWriter {
     const rows = await database.bulk(docs, { signal })
     const beaten: string[] = []
     for (const row of rows) {
-      if (row.rev !== undefined && row.error === undefined) this.#remember(row.id, row.rev)
-      else if (row.error === 'conflict') beaten.push(row.id)
-      else throw refusal(row)
+      const written = writtenFrom(row)
+      if (written.kind === 'refused') throw refusal(row.id, written)
+      if (written.kind === 'conflict') beaten.push(row.id)
+      else this.#remember(row.id, written.rev)
     }
     for (const id of beaten) this.#revs.delete(id)
     this.counts.written += rows.length - beaten.length
@@ -181,8 +182,5 @@ export class EventWriter {
   }
 }
 
-const refusal = ({ id, error, reason }: BulkRow) =>
-  new CouchError(error === 'unauthorized' ? 'unauthorized' : 'forbidden', {
-    request: `POST _bulk_docs (${id})`,
-    reason: reason ?? error ?? 'refused',
-  })
+const refusal = (id: string, { code, reason }: { code: CouchErrorCode; reason: string }) =>
+  new CouchError(code, { request: 'POST _bulk_docs', rowOf: id, reason })

@@ -1,0 +1,80 @@
+/** What CouchDB says of single documents, in the rows of `_bulk_docs`, when the processes that check them die. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { Doc } from '../../sidecar/couch/documents.ts'
+import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { childrenOf } from '../support/processes.ts'
+import { startRig, stateOf } from './rig.ts'
+
+/** Takes its time for each document, so that its process is killed in the middle. */
+const GUARD = 'function (doc) { for (var i = 0; i < 200000; i++) if (doc.bad) throw { forbidden: "no" } }'
+
+/** The processes that run the JavaScript of a server, below the one that starts them. */
+const checkersOf = (server: number) =>
+  childrenOf(server)
+    .flatMap(({ pid }) => childrenOf(pid))
+    .filter(({ command }) => command.includes('couchjs'))
+
+/** Kills them while some requests are under way, and counts the rows that say so, of claims and of results. */
+function killChecking(db: Database, server: number) {
+  const rows = { claims: 0, results: 0 }
+  let requests = 0
+  const bulk: Database['bulk'] = async (docs, options) => {
+    const answer = db.bulk(docs, options)
+    if (requests++ % 4 === 0) {
+      await sleep(10)
+      for (const { pid } of checkersOf(server)) process.kill(pid, 'SIGKILL')
+    }
+    const isClaim = new Set(docs.filter((doc) => doc.includes('"claim"')).map((doc) => (JSON.parse(doc) as Doc)._id))
+    for (const { id, error } of await answer) {
+      if (error === 'os_process_error') rows[isClaim.has(id) ? 'claims' : 'results'] += 1
+    }
+    return answer
+  }
+  return { database: { ...db, bulk }, rows }
+}
+
+const ENOUGH = 5
+
+test('checking processes that are killed under load cost no document its result', { timeout: 240_000 }, async () => {
+  needs('private server')
+  needs('process table')
+  const server = await startPrivateCouch()
+  onTestFinished(() => server.stop())
+  const db = createTestCouch({ url: server.url }).db('killed')
+  await db.create()
+  await db.put({ _id: '_design/guard', validate_doc_update: GUARD })
+  const { database, rows } = killChecking(db, server.pid)
+  const effects = new Map<string, number>()
+  await startRig(database, (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      effects.set(doc._id, (effects.get(doc._id) ?? 0) + 1)
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  const put: string[] = []
+  while (rows.claims < ENOUGH || rows.results < ENOUGH) {
+    expect(put.length, 'documents, and too few rows say that a process died').toBeLessThan(1000)
+    const some = Array.from({ length: 20 }, (_, i) => ({ _id: `o${put.length + i}`, type: 'order', state: 'paid' }))
+    for (const doc of some) await eventually(() => db.put(doc)) // whose process may be killed as well
+    put.push(...some.map(({ _id }) => _id))
+  }
+  const unfinished = async () => (await db.getMany(put)).filter(({ state }) => state !== 'invoiced')
+  await eventually(async () => expect(await unfinished()).toEqual([]), { within: 120_000 })
+  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+})
+
+test('a claim that CouchDB cannot check holds up no other, and is told of', { timeout: 60_000 }, async () => {
+  const db = await freshDb('passing')
+  await db.bulk(['bad', 'good'].map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  // As a process that dies of a document: neither yes nor no.
+  await db.put({ _id: '_design/guard', validate_doc_update: 'function (doc) { if (doc._id === "bad") throw "what?" }' })
+  const { engine } = await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced' }), { concurrency: 1 }),
+  )
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'), { within: 30_000 })
+  await eventually(() => expect([...engine.counts.handlers()][0]!.counts.claims.refused).toBe(1), { within: 30_000 })
+  expect(await db.get('bad')).not.toHaveProperty('docstate')
+})
