@@ -4,6 +4,7 @@ import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import { CouchError } from './errors.ts'
 import { exchange, exchangeJson } from './exchange.ts'
+import { segment } from './path.ts'
 import { createPlaces } from './places.ts'
 import { anything, type Schema } from './schemas.ts'
 import { createSign, type Sign } from './signature.ts'
@@ -77,6 +78,7 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
   }
   address.username = address.password = ''
   const base = address.href.replace(/\/$/, '')
+  const root = address.pathname.replace(/\/$/, '')
   const times = { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 10_000 } // how long to wait is the caller's
   const agent = new Agent({ connections, pipelining: 1, ...times, maxResponseSize: MAX_ANSWER_BYTES })
   const endless = new Agent({ pipelining: 1, ...times })
@@ -84,11 +86,11 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
 
   /** What is to be sent, but for how long it may take. */
   function prepare({ method = 'GET', db, path, query, body, json }: CouchRequest, dispatcher: Agent) {
-    const target = [base, db === undefined ? undefined : encodeURIComponent(db), path].filter(Boolean).join('/')
+    const target = `${root}/${[db === undefined ? undefined : segment(db), path].filter(Boolean).join('/')}`
     const search = query && new URLSearchParams(Object.entries(query).map(asText)).toString()
     return {
       name: nameOf(method, db, path),
-      ...{ method, headers, dispatcher, url: search ? `${target}?${search}` : target },
+      ...{ method, headers, dispatcher, origin: address.origin, path: search ? `${target}?${search}` : target },
       body: json ?? (body === undefined ? undefined : JSON.stringify(body)),
     }
   }

@@ -16,6 +16,7 @@ import {
   type Schema,
 } from './schemas.ts'
 import { writtenFrom } from './written.ts'
+import { segment } from './path.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -95,7 +96,7 @@ const MORE_THAN_COPIES = 100
 /** Ids keep the slash of `_design/` and `_local/`, everything else in them is encoded. */
 const docPath = (id: string) => {
   const prefix = /^(_design|_local)\//.exec(id)?.[0] ?? ''
-  return prefix + encodeURIComponent(id.slice(prefix.length))
+  return prefix + segment(id.slice(prefix.length))
 }
 
 export function createDatabase(couch: Couch, name: string, readMany: ReadMany, first = false): Database {
@@ -178,7 +179,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       await call(done, { method: 'DELETE', path: docPath(id), query: { rev } }, options)
     },
     async view(ddoc, view, row, query = {}, options) {
-      const path = `_design/${encodeURIComponent(ddoc)}/_view/${encodeURIComponent(view)}`
+      const path = `_design/${segment(ddoc)}/_view/${segment(view)}`
       const request = { path, query: query as Record<string, string | number | boolean> }
       const { rows } = await call(rowsOf(row), request, options)
       return rows

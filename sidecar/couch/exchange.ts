@@ -1,11 +1,13 @@
-import { request, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { CouchError, codeOf } from './errors.ts'
 
 export interface Exchange {
   /** What is asked, for messages. */
   readonly name: string
   readonly method: Dispatcher.HttpMethod
-  readonly url: string
+  readonly origin: string
+  /** With its query, sent as it is. */
+  readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** JSON. */
   readonly body?: string | undefined
@@ -22,11 +24,15 @@ const MOST_REASON = 10_000
  * One request to CouchDB, or to whatever answers in its place. Resolves with the bytes of a 2xx answer, as they come;
  * any other answer, and none, is a `CouchError`, also one that comes while the bytes are read.
  */
-export async function exchange({ name, body, headers, ...rest }: Exchange): Promise<AsyncIterable<Uint8Array>> {
-  const answer = await request(rest.url, {
-    ...{ method: rest.method, signal: rest.signal, dispatcher: rest.dispatcher },
-    ...{ headers: { ...HEADERS, ...headers }, body: body ?? null },
-  }).catch((thrown: unknown) => {
+export async function exchange({
+  name,
+  body,
+  headers,
+  dispatcher,
+  ...rest
+}: Exchange): Promise<AsyncIterable<Uint8Array>> {
+  const options = { ...rest, headers: { ...HEADERS, ...headers }, body: body ?? null }
+  const answer = await dispatcher.request(options).catch((thrown: unknown) => {
     throw unreachable(name, thrown)
   })
   const { statusCode } = answer

@@ -7,6 +7,7 @@ import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import { CouchError } from './errors.ts'
 import { dbInfo, names } from './schemas.ts'
+import { segment } from './path.ts'
 
 export interface IndexCopy {
   readonly node: string
@@ -41,14 +42,14 @@ export async function readIndexCopies(
 ): Promise<IndexCopy[]> {
   const [{ instance_start_time }, { range, nodes }] = await Promise.all([
     couch.request({ db, ...options }, dbInfo),
-    couch.request({ db, path: `_shards/${encodeURIComponent(ddocId)}`, ...options }, shardOf),
+    couch.request({ db, path: `_shards/${segment(ddocId)}`, ...options }, shardOf),
   ])
-  const shard = encodeURIComponent(`shards/${range}/${db}.${instance_start_time}`)
-  const ddoc = `_design/${encodeURIComponent(ddocId.slice('_design/'.length))}`
+  const shard = segment(`shards/${range}/${db}.${instance_start_time}`)
+  const ddoc = `_design/${segment(ddocId.slice('_design/'.length))}`
   const copies = await Promise.all(
     nodes.map(async (node): Promise<IndexCopy[]> => {
       try {
-        const path = `_node/${encodeURIComponent(node)}/${shard}/${ddoc}/_info`
+        const path = `_node/${segment(node)}/${shard}/${ddoc}/_info`
         const answer = await couch.request({ path, ...options }, copyAnswer)
         const { pending_updates: pending, update_seq: seq = 0, updater_running } = answer.view_index ?? answer
         return pending === undefined ? [] : [{ node, range, seq, pending, isRunning: updater_running === true }]

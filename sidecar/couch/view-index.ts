@@ -5,6 +5,7 @@ import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import { CouchError, isCouchError } from './errors.ts'
 import { rowsOf } from './schemas.ts'
+import { segment } from './path.ts'
 
 export interface ViewIndex {
   /**
@@ -35,7 +36,7 @@ const info = z.object({
 })
 
 /** What a design document's index is called in a request. */
-const pathOf = (ddocId: string) => `_design/${encodeURIComponent(ddocId.slice('_design/'.length))}`
+const pathOf = (ddocId: string) => `_design/${segment(ddocId.slice('_design/'.length))}`
 
 /**
  * How far the index is. A design document without views is answered as if nothing of it were ever built, so do not ask.
@@ -103,7 +104,7 @@ async function queryView(
   most: number,
   options?: CallOptions,
 ): Promise<void> {
-  const path = `${pathOf(ddocId)}/_view/${encodeURIComponent(view)}`
+  const path = `${pathOf(ddocId)}/_view/${segment(view)}`
   try {
     await couch.request({ db, path, query, ...options }, rows)
   } catch (thrown) {

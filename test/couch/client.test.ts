@@ -245,3 +245,15 @@ test.each<[string, Schema<unknown>, string]>([
     message: `GET /_all_dbs: ${said}; is CouchDB at this address?`,
   })
 })
+
+test.each(['.', '..', '...', '%2E%2E', 'a/../b', '_design/..', '_local/..'])(
+  'a document may be called %j',
+  async (_id) => {
+    const db = await freshDb('dots')
+    await db.put({ _id, is: 'there' })
+    expect(await db.find(_id)).toMatchObject({ _id, is: 'there' })
+    const { _rev } = await db.get(_id)
+    await db.remove(_id, _rev)
+    expect(await db.find(_id)).toBeUndefined()
+  },
+)

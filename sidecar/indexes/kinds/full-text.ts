@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { CouchError, isCouchError } from '../../couch/errors.ts'
 import type { Index } from '../indexes-of.ts'
 import type { Kind, Servers } from './kind.ts'
+import { segment } from '../../couch/path.ts'
 
 /** Then the server builds on, and we ask how far it is. */
 const BUILD_MS = 60_000
@@ -30,7 +31,7 @@ export const ofNouveau = (servers: Servers): Kind =>
 
 function fullText({ servers, info, seq: field, query, options }: FullText): Kind {
   const pathOf = ({ ddoc, name }: Index, what: string) =>
-    `_design/${encodeURIComponent(ddoc.slice('_design/'.length))}/${what}/${encodeURIComponent(name)}`
+    `_design/${segment(ddoc.slice('_design/'.length))}/${what}/${segment(name)}`
 
   const ask = async (index: Index, signal: AbortSignal) => {
     const path = pathOf(index, query)
