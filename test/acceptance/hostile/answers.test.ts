@@ -23,6 +23,7 @@ const answers = [200, 500].flatMap((status) => bodies.map((body) => answerWith(s
 const STRIDE = 7
 const ROUNDS = amount(12, 600)
 const within = 120_000
+const timeout = within + amount(60_000, 300_000)
 
 /** A request without the names of its database and document. */
 const endpointOf = ({ method, path }: SeenRequest) =>
@@ -47,7 +48,7 @@ function createLiar() {
 const isOver = ({ state, docstate }: StoredDoc) =>
   state === 'sold' || (typeof docstate === 'object' && docstate !== null && 'parked' in docstate)
 
-test('nonsense from any endpoint ends nothing, and all is done in the end', async () => {
+test('nonsense from any endpoint ends nothing, and all is done in the end', { timeout }, async () => {
   const proxy = await startFaultyProxy()
   const databases = [await freshDb('orders'), await freshDb('sales')]
   const [followed, visited] = databases.map(({ name }) => name)
