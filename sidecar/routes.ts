@@ -5,7 +5,8 @@ import { findHome } from './accounts/home.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './core/clock.ts'
 import type { Couch } from './couch/client.ts'
-import type { WhoIs } from './couch/session.ts'
+import type { Admission } from './couch/admission.ts'
+import type { Sessions } from './couch/session.ts'
 import { createConfirmations } from './devices/confirmations.ts'
 import { couchHashing, embeddedHashing } from './devices/passwords.ts'
 import { keepsIndexes, ROLE } from './duties.ts'
@@ -15,6 +16,8 @@ import type { Events } from './events/channels.ts'
 import type { DbUpdates } from './global-changes/reading/db-updates.ts'
 import { healthOf } from './health.ts'
 import { adminOnly } from './http/admin-only.ts'
+import { createCallers } from './http/caller.ts'
+import { clientAddress } from './http/client-address.ts'
 import { confirmPage } from './http/confirm-page.ts'
 import { dbUpdates } from './http/db-updates.ts'
 import { eventFeeds } from './http/events.ts'
@@ -37,7 +40,8 @@ export interface RoutesOptions {
   readonly couch: Couch
   /** Where devices reach CouchDB. */
   readonly syncUrl: string
-  readonly whoIs: WhoIs
+  readonly admission: Admission
+  readonly sessions: Sessions
   readonly events: Events
   readonly feed: DbUpdates
   readonly registry: Registry
@@ -54,26 +58,27 @@ export const MAILBOX = '/_mail'
 
 /** All that the sidecar's HTTP answers: the first that has a path answers it. */
 export function createRoutes(options: RoutesOptions): Hono[] {
-  const { config, sources, couch, syncUrl, whoIs, events, feed, registry, catcher, clock, log, signal } = options
+  const { config, sources, couch, syncUrl, sessions, events, feed, registry, catcher, clock, log, signal } = options
   const { name, proxies, inboxRate: perMinute, inboxWaiting: limit } = config
   const database = couch.db(config.controlDb)
   const hashing = config.couchdbUrl === undefined ? embeddedHashing : couchHashing
   const confirmations = createConfirmations({ database, clock, hashing })
   const homeOf = findHome(createAccounts(database), syncUrl)
   const inbox = createInbox({ database, homeOf, limit, clock, counts: sources.inbox, log })
-  const admin = adminOnly({ whoIs, clock })
+  const callerOf = createCallers({ sessions, clientOf: (c) => clientAddress(c, proxies), clock })
+  const admin = adminOnly({ callerOf })
   return [
-    up({ health: () => healthOf(sources.engines) }),
+    up({ health: () => healthOf(sources.engines, options.admission) }),
     workers({ adminOnly: admin, list: (signal) => listWorkers(database, signal) }),
     eventFeeds({ events, adminOnly: admin, clock, counts: sources.readers, signal }),
-    dbUpdates({ feed, whoIs, clock, log, signal }),
+    dbUpdates({ feed, callerOf, clock, log, signal }),
     welcome(),
     indexes({
       ...{ adminOnly: admin, worker: name, clock },
       indexes: { counts: () => sources.indexes().counts, entries: () => sources.indexes().entries },
       notes: (signal) => readNotes(database, othersIn(registry, name), signal),
     }),
-    metrics({ whoIs, clock, expose: (format) => expose(sources, format) }),
+    metrics({ callerOf, expose: (format) => expose(sources, format) }),
     confirmPage({ confirmations, log }),
     ...(perMinute > 0 ? [inboxRoute({ inbox, hashing, perMinute, limit, proxies, clock, counts: sources.inbox })] : []),
     ...(catcher && showsMails(config) ? [new Hono().route(MAILBOX, mailboxPage(catcher))] : []),

@@ -5,7 +5,7 @@ import type { Clock } from './core/clock.ts'
 import { createMemory } from './core/memory.ts'
 import { Slots } from './core/slots.ts'
 import { together } from './core/together.ts'
-import { untilAdmitted } from './couch/admission.ts'
+import { createAdmission } from './couch/admission.ts'
 import { createCouch } from './couch/client.ts'
 import { createSessions } from './couch/session.ts'
 import { createCompiler } from './deploy/compiler.ts'
@@ -85,7 +85,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
-    await untilAdmitted({ couch, clock, log }, signal)
+    const admission = createAdmission({ couch: answering, clock, log })
+    await admission.untilAdmitted(signal)
     const engines = new Map<string, Engine>()
     const registry = acquire(createRegistry({ database: couch.db(controlDb, true), events, clock, random, log }))
     const feed = createDbUpdates({
@@ -112,8 +113,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     }
 
     const syncUrl = config.couchdbPublicUrl ?? couch.url
-    const { whoIs } = acquire(createSessions({ url }))
-    const asked = { config, sources, couch: answering, syncUrl, whoIs, events, feed, registry, catcher }
+    const sessions = acquire(createSessions({ url, isRefused: () => admission.refusal !== undefined }))
+    const asked = { config, sources, couch: answering, syncUrl, admission, sessions, events, feed, registry, catcher }
     const routes = createRoutes({ ...asked, clock, log, signal })
     const { host, port } = config
     const never = new AbortController().signal // closed after the engines, not with them
@@ -150,6 +151,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     live.onChange('ken', (now) => indexes.change(now), signal)
     const noting = { indexes, database: couch.db(controlDb), worker: name, clock, log }
     const parts = [
+      (until: AbortSignal) => admission.watch(until),
       (until: AbortSignal) => live.run(until),
       (until: AbortSignal) => feed.run(until),
       (until: AbortSignal) => served.run(until),

@@ -4,8 +4,10 @@ import type { Clock } from '../core/clock.ts'
 import type { Couch } from './client.ts'
 import { CouchError } from './errors.ts'
 
-/** CouchDB shuts a name for everybody at an address after five wrong passwords within five minutes. */
+/** CouchDB locks a name out for an address after five wrong passwords within five minutes. */
 const AGAIN_MS = 90_000
+/** Between two looks at a login that is right. */
+const WATCH_MS = 10_000
 
 export interface AdmissionOptions {
   readonly couch: Couch
@@ -13,28 +15,70 @@ export interface AdmissionOptions {
   readonly log: Logger
 }
 
-/**
- * Resolves when CouchDB takes its user for a server admin, or cannot be asked: whoever needs it waits for that. A wrong
- * password is tried alone, and seldom: all that wants something at the start would lock the admin out.
- */
-export async function untilAdmitted({ couch, clock, log }: AdmissionOptions, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    const refusal = await refusalOf(couch, signal)
-    if (refusal === undefined) return
-    const expected = 'COUCHDB_URL: expected the name and password of a server admin'
-    log.error({ url: couch.url, reason: refusal, retryInMs: AGAIN_MS }, expected)
-    await clock.sleep(AGAIN_MS, signal)
+/** Whether CouchDB takes the sidecar for a server admin. */
+export interface Admission {
+  /** Why not, as it was last known; `undefined` while it does, or cannot be asked. */
+  readonly refusal: string | undefined
+  /**
+   * Resolves when CouchDB takes the sidecar for a server admin, or cannot be asked: each part waits for CouchDB by itself.
+   * A wrong password is tried alone, and seldom: all that wants something at the start would lock the admin out.
+   */
+  untilAdmitted(signal: AbortSignal): Promise<void>
+  /** Looks again every few seconds, until the signal. */
+  watch(signal: AbortSignal): Promise<void>
+}
+
+export function createAdmission({ couch, clock, log }: AdmissionOptions): Admission {
+  let refusal: string | undefined
+
+  /** How long to wait before the next look, milliseconds. */
+  async function look(signal: AbortSignal): Promise<number> {
+    const { kind, reason, waitMs } = await ask(couch, signal)
+    const isNews = reason !== refusal || waitMs === AGAIN_MS
+    if (reason !== undefined && isNews) log.error({ url: couch.url, reason, retryInMs: waitMs }, REFUSED)
+    if (kind === 'admitted' && refusal !== undefined) log.info({ url: couch.url }, 'CouchDB takes the sidecar again')
+    refusal = reason
+    return waitMs
+  }
+
+  return {
+    get refusal() {
+      return refusal
+    },
+    async untilAdmitted(signal) {
+      for (;;) {
+        const waitMs = await look(signal)
+        if (refusal === undefined) return
+        await clock.sleep(waitMs, signal)
+      }
+    },
+    async watch(signal) {
+      for (let waitMs = WATCH_MS; ; waitMs = await look(signal)) await clock.sleep(waitMs, signal)
+    },
   }
 }
 
-async function refusalOf(couch: Couch, signal: AbortSignal): Promise<string | undefined> {
+const REFUSED = 'CouchDB refuses the sidecar; COUCHDB_URL: expected the name and password of a server admin'
+
+interface Answer {
+  readonly kind: 'admitted' | 'refused' | 'unknown'
+  readonly reason?: string
+  /** Until the next look, milliseconds. Each try of a wrong password counts. */
+  readonly waitMs: number
+}
+
+async function ask(couch: Couch, signal: AbortSignal): Promise<Answer> {
   try {
     const { userCtx } = await couch.request({ db: '_session', signal }, session)
-    if (!userCtx || userCtx.roles.includes('_admin')) return undefined
-    return userCtx.name === null ? 'it has none' : `${userCtx.name} is none`
+    if (!userCtx || userCtx.roles.includes('_admin')) return { kind: 'admitted', waitMs: WATCH_MS }
+    const reason = userCtx.name === null ? 'it has no name' : `${userCtx.name} is no server admin`
+    return { kind: 'refused', reason, waitMs: WATCH_MS }
   } catch (thrown) {
     if (!(thrown instanceof CouchError)) throw thrown
-    return thrown.code === 'unauthorized' || thrown.code === 'forbidden' ? thrown.message : undefined
+    const { code, message: reason } = thrown
+    if (code === 'unauthorized') return { kind: 'refused', reason, waitMs: AGAIN_MS }
+    if (code === 'forbidden') return { kind: 'refused', reason, waitMs: WATCH_MS } // locked out: a try counts no more
+    return { kind: 'unknown', waitMs: WATCH_MS }
   }
 }
 

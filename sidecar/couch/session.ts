@@ -1,72 +1,99 @@
 import { Agent, request } from 'undici'
+import { sameText } from '../core/same-text.ts'
 import { CouchError, codeOf } from './errors.ts'
 import { withDeadline } from './deadline.ts'
+import { headerOf, isBasic, loginFrom, loginIn, nameIn, type Login } from './login.ts'
 
-/** Who CouchDB takes the sender of a request for. Nobody in particular has the name `null`. */
+/** The user that CouchDB takes the sender of a request for. An anonymous one has the name `null`. */
 export interface Caller {
   readonly name: string | null
   readonly roles: readonly string[]
 }
 
-/** The headers with which somebody says who they are. */
+/** The headers that name a user. */
 export interface Credentials {
   readonly authorization?: string | undefined
   readonly cookie?: string | undefined
 }
 
-/** `undefined` where CouchDB refuses the credentials. Throws `CouchError` where it cannot be asked. */
+/**
+ * `undefined` where CouchDB refuses the credentials. Throws `CouchError` where CouchDB cannot be asked, with the code
+ * `forbidden` where it refuses the name for now, with any password.
+ */
 export type WhoIs = (credentials: Credentials, signal: AbortSignal) => Promise<Caller | undefined>
+
+export interface SessionsOptions {
+  /** Of the server, with the sidecar's own name and password. */
+  readonly url: string
+  /** Whether CouchDB refuses that name and password now. */
+  readonly isRefused?: () => boolean
+}
 
 export interface Sessions {
   readonly whoIs: WhoIs
+  /** The sidecar's own. */
+  readonly own: Login | undefined
   close(): Promise<void>
 }
 
 const TIMEOUT_MS = 5_000
-const MAX_CONNECTIONS = 4
-/** 401 for a wrong password, 400 for credentials that are none (a malformed cookie), 403 for a user locked out. */
-const REFUSALS: readonly number[] = [400, 401, 403]
+/** At once: each wrong password costs CouchDB a whole PBKDF2. */
+export const MAX_CONNECTIONS = 4
+const NAME = 'GET /_session'
+/** 401 for a wrong password, 400 for credentials that are none (a malformed cookie). */
+const REFUSALS: readonly number[] = [400, 401]
+/** `untilAdmitted` has made sure of that. */
+const OWN_ROLES = ['_admin']
 
 /**
- * Asks CouchDB who somebody is, with nothing but their own credentials: over connections of its own, so that the
- * sidecar's can never be mistaken for theirs.
- *
- * @param url of the server; credentials in it are not used
+ * Asks CouchDB for the user of a request, with the request's own credentials: over connections of its own, so that the
+ * sidecar's can never be mistaken for them. The sidecar's own password is compared here. CouchDB locks a name out for an
+ * address after five wrong passwords, and all that is asked here comes from the sidecar's address.
  */
-export function createSessions({ url }: { url: string }): Sessions {
-  const { origin, pathname } = new URL(url)
-  const target = `${origin}${pathname.replace(/\/+$/, '')}/_session`
+export function createSessions({ url, isRefused = () => false }: SessionsOptions): Sessions {
+  const address = new URL(url)
+  const target = `${address.origin}${address.pathname.replace(/\/+$/, '')}/_session`
   const agent = new Agent({ connections: MAX_CONNECTIONS, keepAliveTimeout: TIMEOUT_MS })
-  const name = 'GET /_session'
+  const own = loginIn(address)
+
+  const ask = (headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Caller | undefined> =>
+    withDeadline(NAME, TIMEOUT_MS, signal, async (deadline) => {
+      const options = { dispatcher: agent, headers: { accept: 'application/json', ...headers }, signal: deadline }
+      const { statusCode, body } = await request(target, options).catch((thrown: unknown) => {
+        throw new CouchError('unreachable', { request: NAME, reason: (thrown as Error).message }, { cause: thrown })
+      })
+      const text = await body.text()
+      if (REFUSALS.includes(statusCode)) return undefined
+      if (statusCode !== 200) throw new CouchError(codeOf(statusCode), { request: NAME, status: statusCode })
+      return callerFrom(text)
+    })
+
+  function compare({ password }: Login): Caller | undefined {
+    if (!sameText(password, own!.password)) return undefined
+    if (!isRefused()) return { name: nameIn(own!), roles: OWN_ROLES }
+    throw new CouchError('forbidden', { request: NAME, reason: 'CouchDB refuses the sidecar’s own login' })
+  }
 
   return {
+    own,
     async whoIs({ authorization, cookie }, signal) {
-      const headers = {
-        accept: 'application/json',
-        ...(authorization === undefined ? {} : { authorization }),
-        ...(cookie === undefined ? {} : { cookie }),
-      }
-      return withDeadline(name, TIMEOUT_MS, signal, async (deadline) => {
-        const { statusCode, body } = await request(target, { dispatcher: agent, headers, signal: deadline }).catch(
-          (thrown: unknown) => {
-            throw new CouchError('unreachable', { request: name, reason: (thrown as Error).message }, { cause: thrown })
-          },
-        )
-        const text = await body.text()
-        if (REFUSALS.includes(statusCode)) return undefined
-        if (statusCode !== 200) throw new CouchError(codeOf(statusCode), { request: name, status: statusCode })
-        return callerFrom(name, text)
-      })
+      const session = cookie === undefined ? {} : { cookie }
+      if (authorization === undefined) return ask(session, signal)
+      if (!isBasic(authorization)) return ask({ ...session, authorization }, signal)
+      const login = loginFrom(authorization)
+      if (!login) return undefined
+      if (login.name === own?.name) return compare(login)
+      return ask({ ...session, authorization: headerOf(login) }, signal)
     },
     close: () => agent.destroy(),
   }
 }
 
-function callerFrom(request: string, text: string): Caller {
+function callerFrom(text: string): Caller {
   try {
     const { name, roles } = (JSON.parse(text) as { userCtx: Caller }).userCtx
     return { name, roles: [...roles] }
   } catch (cause) {
-    throw new CouchError('garbled', { request, reason: 'the answer is no session' }, { cause })
+    throw new CouchError('garbled', { request: NAME, reason: 'the answer is no session' }, { cause })
   }
 }

@@ -1,7 +1,8 @@
 import { isoTime } from '../core/clock.ts'
+import { sameText } from '../core/same-text.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { hashCode, sameText } from './codes.ts'
+import { hashCode } from './codes.ts'
 import { findDevice, sentCodes, type Device, type Documents, type SentCode, type StoredDevice } from './documents.ts'
 import { hasPlace, isExhausted, takePlace, tooManyAttempts } from './guesses.ts'
 

@@ -1,20 +1,34 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import type { Clock } from '../core/clock.ts'
-import type { Caller, Credentials, WhoIs } from '../couch/session.ts'
+import { createExclusiveByKey } from '../core/exclusive.ts'
+import { Slots } from '../core/slots.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { loginFrom, nameIn, type Login } from '../couch/login.ts'
+import { MAX_CONNECTIONS, type Caller, type Credentials, type Sessions } from '../couch/session.ts'
 import { HttpError } from './errors.ts'
+import { COUNTED_MS, createFailedLogins } from './failed-logins.ts'
 
 export interface CallersOptions {
-  readonly whoIs: WhoIs
+  readonly sessions: Pick<Sessions, 'whoIs' | 'own'>
+  /** The client that failed logins of a request are counted for. */
+  readonly clientOf: (c: Context) => string
   readonly clock: Clock
 }
 
-/** Who sends a request; `undefined` where CouchDB refuses the credentials. */
+/**
+ * The user who sends a request; `undefined` where the credentials are wrong. Throws `HttpError` where they may not be
+ * tried now, `CouchError` where CouchDB cannot be asked.
+ */
 export type CallerOf = (c: Context) => Promise<Caller | undefined>
 
 /** How long an answer of CouchDB is believed: a password that was changed ends a right after so long. */
 const BELIEVED_MS = 5_000
 const MAX_REMEMBERED = 1_000
+/** Within five minutes. CouchDB locks a name out after five; two are left for other programs at the sidecar's address. */
+const FAILURES_OF_NAME = 3
+/** Within five minutes, with any names. */
+const FAILURES_OF_CLIENT = 10
 
 interface Remembered {
   readonly caller: Promise<Caller | undefined>
@@ -23,30 +37,78 @@ interface Remembered {
 }
 
 /**
- * Asks CouchDB who somebody is, with the caller's own credentials. The answer is remembered for seconds under a hash of
- * them, and one question answers all who come meanwhile: hundreds of readers of a feed may come back at once.
+ * Asks CouchDB for the user of a request, with the request's own credentials (`session.ts`). The answer is remembered
+ * under a hash of them, and one question answers all that come meanwhile: hundreds of readers of a feed may come back at
+ * once.
+ *
+ * Failed logins are limited for each client, and for each name below CouchDB's own limit, so that no name is locked out
+ * through the sidecar. A program with an old password does no harm: a wrong password is not tried again for five
+ * minutes. Nor do guesses to others: a password that was right is always tried.
  */
-export function createCallers({ whoIs, clock }: CallersOptions): CallerOf {
+export function createCallers({ sessions: { whoIs, own }, clientOf, clock }: CallersOptions): CallerOf {
   const remembered = new Map<string, Remembered>()
-  const never = new AbortController().signal // whoever asks first may leave before the others
+  /** Hashes of logins that were right when they were last tried. */
+  const proven = new Set<string>()
+  const failures = createFailedLogins(clock)
+  const oneByOne = createExclusiveByKey()
+  const slots = new Slots(() => MAX_CONNECTIONS)
+  const never = new AbortController().signal // the first to ask may leave before the others
 
-  function ask(key: string, credentials: Credentials): Promise<Caller | undefined> {
-    const asked: Remembered = { caller: whoIs(credentials, never), until: Infinity }
-    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
+  /** For one name one after the other: those under way might all fail. */
+  const tryLogin = (key: string, login: Login, credentials: Credentials, client: string) =>
+    oneByOne(login.name, () =>
+      slots.during(async () => {
+        if (!proven.has(key)) checkLimits(login, client)
+        const caller = await whoIs(credentials, never)
+        proven.delete(key)
+        if (caller?.name === nameIn(login)) remember(proven, key)
+        if (caller) return caller
+        failures.add(`client ${client}`)
+        failures.add(`name ${login.name}`)
+        return undefined
+      }),
+    )
+
+  function checkLimits({ name }: Login, client: string): void {
+    const forName = name === own?.name ? 0 : failures.waitMs(`name ${name}`, FAILURES_OF_NAME)
+    const waitMs = Math.max(forName, failures.waitMs(`client ${client}`, FAILURES_OF_CLIENT))
+    if (waitMs === 0) return
+    const headers = { 'Retry-After': String(Math.ceil(waitMs / 1000)) }
+    throw new HttpError(429, 'too_many_requests', 'Too many logins have failed. Try again later.', { headers })
+  }
+
+  function ask(key: string, credentials: Credentials, client: string): Promise<Caller | undefined> {
+    const login = loginFrom(credentials.authorization)
+    const caller = (login ? tryLogin(key, login, credentials, client) : whoIs(credentials, never)).catch(refusedName)
+    const asked: Remembered = { caller, until: Infinity }
+    remembered.delete(key)
     remembered.set(key, asked)
-    asked.caller.then(
-      () => (asked.until = clock.ticks() + BELIEVED_MS),
+    if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!)
+    caller.then(
+      (known) => (asked.until = clock.ticks() + (login && !known ? COUNTED_MS : BELIEVED_MS)),
       () => remembered.delete(key),
     )
-    return asked.caller
+    return caller
   }
 
   return async function callerOf(c) {
     const credentials = { authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }
     const key = hashOf(credentials)
     const known = remembered.get(key)
-    return known && clock.ticks() < known.until ? known.caller : ask(key, credentials)
+    return known && clock.ticks() < known.until ? known.caller : ask(key, credentials, clientOf(c))
   }
+}
+
+function remember(keys: Set<string>, key: string): void {
+  keys.add(key)
+  if (keys.size > MAX_REMEMBERED) keys.delete(keys.keys().next().value!)
+}
+
+/** CouchDB has locked the name out, or refuses the sidecar itself. */
+function refusedName(thrown: unknown): never {
+  if (!isCouchError(thrown, 'forbidden')) throw thrown
+  const options = { cause: thrown, headers: { 'Retry-After': '60' } }
+  throw new HttpError(503, 'service_unavailable', 'CouchDB refuses this name for now. Try again later.', options)
 }
 
 /** On a server without admins ("admin party") CouchDB takes everybody for one, and so does this. */

@@ -4,10 +4,10 @@ import type { Logger } from 'pino'
 import { createAlarms } from '../core/alarms.ts'
 import type { Clock } from '../core/clock.ts'
 import { isCouchError } from '../couch/errors.ts'
-import type { Caller, WhoIs } from '../couch/session.ts'
+import type { Caller } from '../couch/session.ts'
 import type { DbUpdates } from '../global-changes/reading/db-updates.ts'
 import type { Viewer } from '../global-changes/reading/update.ts'
-import { createCallers, isAdmin, refusalOf } from './caller.ts'
+import { isAdmin, refusalOf, type CallerOf } from './caller.ts'
 import { Body } from './db-updates-body.ts'
 import { FORMATS } from './db-updates-format.ts'
 import { queryFrom } from './db-updates-query.ts'
@@ -15,7 +15,7 @@ import { HttpError, methodNotAllowed } from './errors.ts'
 
 export interface DbUpdatesRouteOptions {
   readonly feed: DbUpdates
-  readonly whoIs: WhoIs
+  readonly callerOf: CallerOf
   readonly clock: Clock
   readonly log: Logger
   /** Ends every answer, in good order, when it aborts. */
@@ -26,8 +26,7 @@ export interface DbUpdatesRouteOptions {
  * `GET /_db_updates`, as CouchDB's: what has happened to which database. Server admins see all databases; a user sees
  * those of the account of that name, `name/…`.
  */
-export function dbUpdates({ feed, whoIs, clock, log, signal }: DbUpdatesRouteOptions): Hono {
-  const callerOf = createCallers({ whoIs, clock })
+export function dbUpdates({ feed, callerOf, clock, log, signal }: DbUpdatesRouteOptions): Hono {
   const alarms = createAlarms(clock)
   const bodies = new Set<Body>()
   const endAll = () => bodies.forEach((body) => body.end())

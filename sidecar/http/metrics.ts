@@ -1,14 +1,12 @@
 import { Hono } from 'hono'
 import { accepts } from 'hono/accepts'
-import type { Clock } from '../core/clock.ts'
-import type { WhoIs } from '../couch/session.ts'
 import type { Exposition, Format } from '../metrics/exposition.ts'
 import { adminOnly } from './admin-only.ts'
+import type { CallerOf } from './caller.ts'
 import { methodNotAllowed } from './errors.ts'
 
 export interface MetricsOptions {
-  readonly whoIs: WhoIs
-  readonly clock: Clock
+  readonly callerOf: CallerOf
   readonly expose: (format: Format) => Promise<Exposition>
 }
 
@@ -27,9 +25,9 @@ const FORMATS: Readonly<Record<string, Format>> = {
  * `GET /metrics`, for server admins and users with CouchDB's role `_metrics`: in the text format of Prometheus, or as
  * OpenMetrics for whoever prefers that.
  */
-export function metrics({ whoIs, clock, expose }: MetricsOptions): Hono {
+export function metrics({ callerOf, expose }: MetricsOptions): Hono {
   const app = new Hono()
-  app.get('/metrics', adminOnly({ whoIs, clock, ...READERS }), async (c) => {
+  app.get('/metrics', adminOnly({ callerOf, ...READERS }), async (c) => {
     const type = accepts(c, { header: 'Accept', supports: Object.keys(FORMATS), default: 'text/plain' })
     const { contentType, text } = await expose(FORMATS[type]!)
     return c.body(text, 200, { 'Content-Type': contentType, Vary: 'Accept' })

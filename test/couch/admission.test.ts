@@ -1,7 +1,7 @@
 /** Whom CouchDB lets in: asked alone, before anything else is. */
 import pino from 'pino'
 import { onTestFinished, expect, test } from 'vitest'
-import { untilAdmitted } from '../../sidecar/couch/admission.ts'
+import { createAdmission } from '../../sidecar/couch/admission.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import { createAnonymous, createUser } from '../ddocs/users.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
@@ -20,10 +20,12 @@ function begin(couch: Couch) {
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) })
   const [clock, over] = [createManualClock(), new AbortController()]
   let isIn = false
-  const waiting = untilAdmitted({ couch, clock, log }, over.signal).then(
-    () => (isIn = true),
-    () => 'the test is over',
-  )
+  const waiting = createAdmission({ couch, clock, log })
+    .untilAdmitted(over.signal)
+    .then(
+      () => (isIn = true),
+      () => 'the test is over',
+    )
   onTestFinished(async () => {
     over.abort(new Error('the test is over'))
     await waiting
@@ -57,8 +59,8 @@ test('a wrong password is told, and asked about again so seldom that nobody is l
 test('who is no admin is told so, by name if there is one', async () => {
   const { name, couch } = await createUser()
   for (const [someone, reason] of [
-    [couch, `${name} is none`],
-    [createAnonymous(), 'it has none'],
+    [couch, `${name} is no server admin`],
+    [createAnonymous(), 'it has no name'],
   ] as const) {
     const { isIn, lines } = begin(someone)
     await eventually(() => expect(lines).toMatchObject([{ reason }]))

@@ -7,6 +7,7 @@ import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
 /** Somebody who is no admin, with a name and a password of his own; deleted at the end of the test. */
 export interface TestUser {
   readonly name: string
+  readonly password: string
   readonly couch: Couch
 }
 
@@ -25,7 +26,7 @@ export async function createUser(roles: readonly string[] = []): Promise<TestUse
   const url = new URL(couchUrl())
   url.username = name
   url.password = password
-  return { name, couch: createTestCouch({ url: url.href.replace(/\/$/, '') }) }
+  return { name, password, couch: createTestCouch({ url: url.href.replace(/\/$/, '') }) }
 }
 
 /** Nobody in particular. */

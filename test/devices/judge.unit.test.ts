@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hashCode, newCode, sameText } from '../../sidecar/devices/codes.ts'
+import { sameText } from '../../sidecar/core/same-text.ts'
+import { hashCode, newCode } from '../../sidecar/devices/codes.ts'
 import { judge } from '../../sidecar/devices/judge.ts'
 import type { Device } from '../../sidecar/devices/documents.ts'
 

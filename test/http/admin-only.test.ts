@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
 import { pino } from 'pino'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { createSessions, type WhoIs } from '../../sidecar/couch/session.ts'
 import { adminOnly, type AdminOnlyOptions } from '../../sidecar/http/admin-only.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { listen } from '../../sidecar/http/listen.ts'
 import { createTestCouch, couchUrl, uniqueName } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
+import { createTestCallers } from './test-callers.ts'
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
@@ -15,14 +15,9 @@ let asked: number
 
 function createApp(url = couchUrl(), options: Partial<AdminOnlyOptions> = {}) {
   asked = 0
-  const sessions = createSessions({ url })
-  onTestFinished(() => sessions.close())
-  const whoIs: WhoIs = (...question) => {
-    asked += 1
-    return sessions.whoIs(...question)
-  }
+  const callerOf = createTestCallers({ url, clock, onAsked: () => void asked++ })
   const route = new Hono()
-  route.get('/secret', adminOnly({ whoIs, clock, ...options }), (c) => c.text('for admins'))
+  route.get('/secret', adminOnly({ callerOf, ...options }), (c) => c.text('for admins'))
   return createHttp({ routes: [route], log: pino({ level: 'silent' }) })
 }
 

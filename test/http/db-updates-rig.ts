@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { expect, onTestFinished } from 'vitest'
 import type { Hono } from 'hono'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
-import { createSessions, type WhoIs } from '../../sidecar/couch/session.ts'
+import type { WhoIs } from '../../sidecar/couch/session.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { createDbUpdates } from '../../sidecar/global-changes/reading/db-updates.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
@@ -12,6 +12,7 @@ import { freshEventDatabase } from '../global-changes/reading/event-database.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { createTestCallers } from './test-callers.ts'
 
 const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
 
@@ -39,14 +40,13 @@ export async function start(options: StartOptions = {}) {
   const db = await freshEventDatabase()
   if (told.length > 0) await db.tell(...told)
   if (options.missing) await deleteDb(db.name)
-  const sessions = createSessions({ url })
-  onTestFinished(() => sessions.close())
   const events = createEvents({ log })
   const stopping = new AbortController()
   const { signal } = stopping
   const couch = createTestCouch({ url })
   const feed = createDbUpdates({ couch, name: db.name, events, clock: systemClock, random: Math.random, log })
-  const route = dbUpdates({ feed, whoIs: options.whoIs ?? sessions.whoIs, clock, signal, log })
+  const callerOf = createTestCallers({ url, clock, ...(options.whoIs && { whoIs: options.whoIs }) })
+  const route = dbUpdates({ feed, callerOf, clock, signal, log })
   const app = createHttp({ routes: [route, ...routes], log })
   const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
   onTestFinished(() => http.close())

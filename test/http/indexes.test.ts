@@ -2,7 +2,6 @@ import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { Durations } from '../../sidecar/core/durations.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
-import { createSessions } from '../../sidecar/couch/session.ts'
 import { adminOnly } from '../../sidecar/http/admin-only.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { indexes as indexesRoute } from '../../sidecar/http/indexes.ts'
@@ -10,13 +9,12 @@ import { Entry } from '../../sidecar/indexes/entry.ts'
 import { rowOf } from '../../sidecar/indexes/rows.ts'
 import { noIndexes } from '../metrics/sources.ts'
 import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
+import { createTestCallers } from './test-callers.ts'
 
 const entryOf = (database: string, behindSince: number) =>
   new Entry({ database, ddoc: '_design/sales', kind: 'view', name: 'by_total', rev: '1-a' }, behindSince)
 
 function start() {
-  const sessions = createSessions({ url: couchUrl() })
-  onTestFinished(() => sessions.close())
   const fresh = entryOf('fresh', 0)
   fresh.confirm(Date.now(), undefined)
   const failing = entryOf('userdb-1', Date.now() - 1000)
@@ -25,7 +23,7 @@ function start() {
   const entries = [fresh, entryOf('userdb-2', Date.now() - 60_000), failing]
   const theirs = rowOf(entryOf('theirs', Date.now() - 90_000), Date.now())
   const route = indexesRoute({
-    ...{ adminOnly: adminOnly({ whoIs: sessions.whoIs, clock: systemClock }), worker: 'one', clock: systemClock },
+    ...{ adminOnly: adminOnly({ callerOf: createTestCallers() }), worker: 'one', clock: systemClock },
     indexes: { entries: () => entries, counts: () => ({ ...noIndexes, lags: new Durations(), serversKen: 'on' }) },
     notes: () => Promise.resolve([{ worker: 'two', at: '2026-11-22T05:20:11.004Z', indexes: 40, behind: [theirs] }]),
   })

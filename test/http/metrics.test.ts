@@ -1,6 +1,5 @@
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { createSessions } from '../../sidecar/couch/session.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { metrics } from '../../sidecar/http/metrics.ts'
 import { expose, type Format } from '../../sidecar/metrics/exposition.ts'
@@ -8,18 +7,16 @@ import { parseExposition } from '../metrics/parse-exposition.ts'
 import { sourcesOf } from '../metrics/sources.ts'
 import { couchUrl, createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
+import { createTestCallers } from './test-callers.ts'
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 const { username, password } = new URL(couchUrl())
 const admin = { authorization: basic(decodeURIComponent(username), decodeURIComponent(password)) }
 
 function createApp() {
-  const sessions = createSessions({ url: couchUrl() })
-  onTestFinished(() => sessions.close())
   const asked: Format[] = []
   const route = metrics({
-    whoIs: sessions.whoIs,
-    clock: createManualClock(),
+    callerOf: createTestCallers({ clock: createManualClock() }),
     expose: (format) => (asked.push(format), expose(sourcesOf(), format)),
   })
   return { app: createHttp({ routes: [route], log: pino({ level: 'silent' }) }), asked }

@@ -1,0 +1,144 @@
+/** How many logins may fail, and who is told what then. CouchDB itself locks a name out for an address after five. */
+import { Hono } from 'hono'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { adminOnly } from '../../sidecar/http/admin-only.ts'
+import { createHttp } from '../../sidecar/http/app.ts'
+import { createUser } from '../ddocs/users.ts'
+import { couchUrl, needs } from '../support/couchdb.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+import { basic, createServerAdmin, loginStatus } from '../support/server-admin.ts'
+import { createTestCallers } from './test-callers.ts'
+
+const MINUTE_MS = 60_000
+
+function start(url = couchUrl()) {
+  const clock = createManualClock()
+  const asked = { count: 0 }
+  const callerOf = createTestCallers({ url, clock, onAsked: () => void (asked.count += 1) })
+  const route = new Hono()
+  route.get('/secret', adminOnly({ callerOf, roles: ['_admin', 'editor'] }), (c) => c.text('ok'))
+  const app = createHttp({ routes: [route], log: pino({ level: 'silent' }) })
+  const ask = async (authorization: string, client = '192.0.2.1') => {
+    const response = await app.request('/secret', { headers: { authorization, 'x-test-client': client } })
+    return response.status === 429 ? `429 for ${response.headers.get('retry-after')} s` : response.status
+  }
+  return { clock, asked, ask }
+}
+
+async function editor() {
+  const { name, password } = await createUser(['editor'])
+  return { name, right: basic(name, password) }
+}
+
+test('a name is tried three times within five minutes, from wherever', async () => {
+  const { clock, asked, ask } = start()
+  const { name } = await editor()
+  for (let i = 0; i < 3; i++) expect(await ask(basic(name, `wrong ${i}`), `192.0.2.${i}`)).toBe(401)
+  expect(await ask(basic(name, 'wrong 4'), '192.0.2.4')).toBe('429 for 300 s')
+  expect(asked.count).toBe(3)
+  await clock.advance(4 * MINUTE_MS)
+  expect(await ask(basic(name, 'wrong 5'), '192.0.2.5')).toBe('429 for 60 s')
+  await clock.advance(MINUTE_MS)
+  expect(await ask(basic(name, 'wrong 6'), '192.0.2.6')).toBe(401)
+})
+
+test('a client may fail ten times within five minutes, by whatever names; others may go on', async () => {
+  const { clock, ask } = start()
+  for (let i = 0; i < 10; i++) expect(await ask(basic(`unknown-${i}`, 'wrong'))).toBe(401)
+  expect(await ask(basic('unknown-10', 'wrong'))).toBe('429 for 300 s')
+  expect(await ask(basic('unknown-10', 'wrong'), '192.0.2.2')).toBe(401)
+  await clock.advance(5 * MINUTE_MS)
+  expect(await ask(basic('unknown-11', 'wrong'))).toBe(401)
+})
+
+test('wrong passwords that come all at once are as many as those that come one after the other', async () => {
+  const { asked, ask } = start()
+  const { name } = await editor()
+  const all = Array.from({ length: 50 }, (_, i) => ask(basic(name, `wrong ${i}`), `192.0.2.${i}`))
+  expect((await Promise.all(all)).filter((status) => status === 401)).toHaveLength(3)
+  expect(asked.count).toBe(3)
+})
+
+test('many right ones at once are no guesses', async () => {
+  const { ask } = start()
+  const editors = await Promise.all(Array.from({ length: 15 }, editor))
+  expect(new Set(await Promise.all(editors.map(({ right }) => ask(right))))).toEqual(new Set([200]))
+})
+
+// CouchDB's own clock stands: of one name no more than four may fail in a test.
+test('a program with an old password is one guess in five minutes, however often it comes', async () => {
+  const { clock, asked, ask } = start()
+  const { name, right } = await editor()
+  for (let minute = 0; minute < 20; minute++) {
+    expect(await ask(basic(name, 'old'))).toBe(401)
+    if (minute % 10 === 9) expect(await ask(right)).toBe(200)
+    await clock.advance(MINUTE_MS)
+  }
+  expect(asked.count).toBe(20 / 5 + 2)
+})
+
+test('a login that was right goes on while others guess, at the name or at the same address', async () => {
+  const { clock, ask } = start()
+  const { name, right } = await editor()
+  expect(await ask(right)).toBe(200)
+  for (let i = 0; i < 20; i++) await ask(basic(i < 5 ? name : `unknown-${i}`, `wrong ${i}`))
+  for (let minute = 0; minute < 4; minute++) {
+    await clock.advance(MINUTE_MS)
+    expect(await ask(right)).toBe(200)
+  }
+  const { right: other } = await editor()
+  expect(await ask(other)).toBe('429 for 60 s')
+})
+
+test('one that was right and is wrong now has no such right any more', async () => {
+  needs('node endpoints')
+  const { clock, asked, ask } = start()
+  const admin = await createServerAdmin()
+  const { name, authorization: right } = admin
+  expect(await ask(right)).toBe(200)
+  await admin.remove()
+  for (let i = 0; i < 3; i++) await ask(basic(name, `wrong ${i}`))
+  await clock.advance(4 * MINUTE_MS)
+  expect(await ask(right)).toBe(401)
+  await clock.advance(5 * MINUTE_MS - 1)
+  expect(await ask(right)).toBe(401)
+  expect(asked.count).toBe(5)
+})
+
+test('the sidecar’s own password is compared, and never sent: however its header is written', async () => {
+  needs('node endpoints')
+  const admin = await createServerAdmin()
+  const wrong = basic(admin.name, 'wrong').slice('Basic '.length)
+  const headers = [
+    ...['Basic ', 'basic ', 'BASIC ', 'Basic  ', '  Basic '].map((scheme) => scheme + wrong),
+    ...['Basic\t', 'Basic, ', 'Basic'].map((scheme) => scheme + wrong),
+    `Basic ${wrong} `,
+    `Basic ${wrong.replace(/=+$/, '')}`,
+    `Basic ${wrong}====`,
+    `Basic ${wrong.slice(0, 4)} ${wrong.slice(4)}`,
+    `Basic ${wrong.slice(0, 4)}*${wrong.slice(4)}`,
+    `Basic ${wrong}, Basic ${wrong}`,
+    ...[`${admin.name}:`, `${admin.name}::`, `${admin.name}`, `${admin.name}\0:x`, ` ${admin.name}:x`].map(
+      (login) => `Basic ${Buffer.from(login).toString('base64')}`,
+    ),
+  ]
+  for (const header of headers) {
+    const { ask } = start(admin.url)
+    for (let i = 0; i < 2; i++) expect(await ask(header, `192.0.2.${i}`)).not.toBe(200)
+  }
+  expect(await loginStatus(admin.authorization)).toBe(200)
+  const { ask, asked, clock } = start(admin.url)
+  for (let i = 0; i < 10; i++) expect(await ask(basic(admin.name, `wrong ${i}`))).toBe(401)
+  expect(await ask(admin.authorization), 'guesses of one client have an end').toBe('429 for 300 s')
+  expect(await ask(admin.authorization, '192.0.2.2')).toBe(200)
+  await clock.advance(5 * MINUTE_MS)
+  expect(await ask(admin.authorization)).toBe(200)
+  expect(asked.count).toBe(12)
+  expect(await loginStatus(admin.authorization)).toBe(200)
+})
+
+test('a password of bytes that are no UTF-8 is a password', async () => {
+  const { ask } = start()
+  expect(await ask(`Basic ${Buffer.from([0xff, 0x3a, 0xfe]).toString('base64')}`)).toBe(401)
+})

@@ -1,0 +1,35 @@
+import { expect, onTestFinished } from 'vitest'
+import { couchUrl, uniqueName } from './couchdb.ts'
+
+export const basic = (name: string, password: string): string =>
+  `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
+
+export interface ServerAdmin {
+  readonly name: string
+  readonly password: string
+  /** Of the server of this run, with these credentials. */
+  readonly url: string
+  readonly authorization: string
+  /** Takes the admin away before the test is over. */
+  remove(): Promise<void>
+}
+
+/** A server admin of the test's own, who may be locked out; ask `needs('node endpoints')` first. */
+export async function createServerAdmin(): Promise<ServerAdmin> {
+  const [name, password] = [uniqueName('admin'), 'right']
+  const { origin, username, password: word } = new URL(couchUrl())
+  const headers = { authorization: basic(decodeURIComponent(username), decodeURIComponent(word)) }
+  const path = `${origin}/_node/_local/_config/admins/${name}`
+  const remove = async () => {
+    expect((await fetch(path, { method: 'DELETE', headers })).status).toBeOneOf([200, 404])
+  }
+  onTestFinished(remove)
+  expect((await fetch(path, { method: 'PUT', headers, body: JSON.stringify(password) })).status).toBe(200)
+  const url = Object.assign(new URL(couchUrl()), { username: name, password }).href
+  return { name, password, url, authorization: basic(name, password), remove }
+}
+
+/** What CouchDB itself says to a login. */
+export async function loginStatus(authorization: string): Promise<number> {
+  return (await fetch(`${new URL(couchUrl()).origin}/_session`, { headers: { authorization } })).status
+}
