@@ -45,6 +45,17 @@ export const bytes = (from: string) =>
     return size !== undefined && size >= (measure(from, BYTES) ?? 0) ? size : undefined
   })
 
+/** Whether what is percent-encoded in its user and password can be read: a bare `%` cannot. */
+function isReadable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username)
+    decodeURIComponent(password)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /**
  * An address without query or fragment: one that seems to have them is usually a password with an unescaped `?` or
  * `#`, which would send the sidecar to another host. Ends without a slash.
@@ -53,6 +64,7 @@ export const httpUrl = (example: string, credentials: 'allowed' | 'forbidden') =
   parsed(`an address such as ${example} (special characters of a password percent-encoded)`, (text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined
     if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(text) || url.pathname.includes('@')) return undefined
+    if (!isReadable(url)) return undefined
     if (credentials === 'forbidden' && (url.username || url.password)) return undefined
     return url.href.replace(/\/+$/, '')
   })
@@ -62,7 +74,7 @@ export const smtpUrl = parsed(
   'an address such as smtp://user:password@host:587 or smtps://host (special characters percent-encoded)',
   (text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined
-    const known = url && /^smtps?:$/.test(url.protocol) && url.hostname !== '' && !text.includes('#')
+    const known = url && /^smtps?:$/.test(url.protocol) && url.hostname !== '' && !text.includes('#') && isReadable(url)
     return known && ['', '/'].includes(url.pathname) ? text : undefined
   },
 )
