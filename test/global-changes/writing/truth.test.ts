@@ -29,7 +29,7 @@ test('no event is written before the ledger is read', async () => {
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const notes = createHold()
   plan((request) => (isNotes(request) ? notes.requests : undefined))
-  const slow = { ...often, max_event_delay: 200 }
+  const slow = { ...often, max_event_delay: 2000 }
   const { changes, seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url, settings: slow })
   await followed()
   tell('created', db.name)
