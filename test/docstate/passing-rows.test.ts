@@ -6,6 +6,7 @@ import type { Doc } from '../../sidecar/couch/documents.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
+import { thoroughTest } from '../support/thorough.ts'
 import { startRig, stateOf } from './rig.ts'
 
 /** Takes its time for each document, so that its process is killed in the middle. */
@@ -22,9 +23,10 @@ function killChecking(db: Database, server: number) {
   const rows = { claims: 0, results: 0 }
   let requests = 0
   const bulk: Database['bulk'] = async (docs, options) => {
-    const answer = db.bulk(docs, options)
-    if (requests++ % 4 === 0) {
-      await sleep(10)
+    let isAnswered = false
+    const answer = db.bulk(docs, options).finally(() => (isAnswered = true))
+    answer.catch(() => undefined) // it is awaited below
+    for (const kills = requests++ % 4 === 0; kills && !isAnswered; await sleep(10)) {
       for (const { pid } of checkersOf(server)) process.kill(pid, 'SIGKILL')
     }
     const isClaim = new Set(docs.filter((doc) => doc.includes('"claim"')).map((doc) => (JSON.parse(doc) as Doc)._id))
@@ -38,33 +40,37 @@ function killChecking(db: Database, server: number) {
 
 const ENOUGH = 5
 
-test('checking processes that are killed under load cost no document its result', { timeout: 240_000 }, async () => {
-  needs('private server')
-  needs('process table')
-  const server = await startPrivateCouch()
-  onTestFinished(() => server.stop())
-  const db = createTestCouch({ url: server.url }).db('killed')
-  await db.create()
-  await db.put({ _id: '_design/guard', validate_doc_update: GUARD })
-  const { database, rows } = killChecking(db, server.pid)
-  const effects = new Map<string, number>()
-  await startRig(database, (control) =>
-    control.unsafe('order', 'paid', async (doc) => {
-      effects.set(doc._id, (effects.get(doc._id) ?? 0) + 1)
-      return { ...doc, state: 'invoiced' }
-    }),
-  )
-  const put: string[] = []
-  while (rows.claims < ENOUGH || rows.results < ENOUGH) {
-    expect(put.length, 'documents, and too few rows say that a process died').toBeLessThan(1000)
-    const some = Array.from({ length: 20 }, (_, i) => ({ _id: `o${put.length + i}`, type: 'order', state: 'paid' }))
-    for (const doc of some) await eventually(() => db.put(doc)) // whose process may be killed as well
-    put.push(...some.map(({ _id }) => _id))
-  }
-  const unfinished = async () => (await db.getMany(put)).filter(({ state }) => state !== 'invoiced')
-  await eventually(async () => expect(await unfinished()).toEqual([]), { within: 120_000 })
-  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
-})
+thoroughTest(
+  'checking processes that are killed under load cost no document its result',
+  { timeout: 240_000 },
+  async () => {
+    needs('private server')
+    needs('process table')
+    const server = await startPrivateCouch()
+    onTestFinished(() => server.stop())
+    const db = createTestCouch({ url: server.url }).db('killed')
+    await db.create()
+    await db.put({ _id: '_design/guard', validate_doc_update: GUARD })
+    const { database, rows } = killChecking(db, server.pid)
+    const effects = new Map<string, number>()
+    await startRig(database, (control) =>
+      control.unsafe('order', 'paid', async (doc) => {
+        effects.set(doc._id, (effects.get(doc._id) ?? 0) + 1)
+        return { ...doc, state: 'invoiced' }
+      }),
+    )
+    const put: string[] = []
+    while (rows.claims < ENOUGH || rows.results < ENOUGH) {
+      expect(put.length, 'documents, and too few rows say that a process died').toBeLessThan(1000)
+      const some = Array.from({ length: 20 }, (_, i) => ({ _id: `o${put.length + i}`, type: 'order', state: 'paid' }))
+      for (const doc of some) await eventually(() => db.put(doc)) // whose process may be killed as well
+      put.push(...some.map(({ _id }) => _id))
+    }
+    const unfinished = async () => (await db.getMany(put)).filter(({ state }) => state !== 'invoiced')
+    await eventually(async () => expect(await unfinished()).toEqual([]), { within: 120_000 })
+    expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+  },
+)
 
 test('a claim that CouchDB cannot check holds up no other, and is told of', { timeout: 60_000 }, async () => {
   const db = await freshDb('passing')
