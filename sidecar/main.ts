@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module'
 import { clearLine, cursorTo } from 'node:readline'
 import pino from 'pino'
+import { printable, shownJson } from './cli/printable.ts'
 import { run } from './cli/run.ts'
 import { SidecarError } from './core/errors.ts'
 import { keepHeapSmall } from './core/heap.ts'
@@ -29,7 +30,11 @@ const terminal = {
   note: (text: string) => console.error(text),
   redraw: process.stderr.isTTY ? redraw : undefined,
   isTTY,
-  createLog: (level: string) => pino({ level, ...(isTTY && { transport: { target: 'pino-pretty' } }) }),
+  createLog: (level: string) =>
+    pino({
+      ...{ level, hooks: { streamWrite: isTTY ? shownJson : printable } },
+      ...(isTTY && { transport: { target: 'pino-pretty' } }),
+    }),
   signal: stopping.signal,
 }
 

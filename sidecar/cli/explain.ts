@@ -8,6 +8,7 @@ import { DDOC_ID } from '../docstate/finding/pages.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { patternsOf } from '../databases/roster.ts'
 import { withCouch } from './connect.ts'
+import { oneLine } from './printable.ts'
 import { tablesFor } from './tables-for.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -26,6 +27,6 @@ export async function explainOne(terminal: Terminal, config: Config, db: string,
       // Where there is no design document yet, the start brings it, with the machines of these handlers.
       faultsOf: (registration) => (ddoc ? listMismatches(ddoc, [registration], table.machines) : []),
     })
-    for (const line of lines) terminal.print(line)
+    for (const line of lines) terminal.print(oneLine(line))
   })
 }

@@ -1,6 +1,7 @@
 import type { Measured } from '../indexes/measure.ts'
 import type { Note } from '../indexes/notes.ts'
 import type { IndexRow } from '../indexes/rows.ts'
+import { oneLine } from './printable.ts'
 
 /** One index that is behind. */
 interface Behind {
@@ -35,7 +36,7 @@ export function indexLines(measured: readonly Measured[] | undefined, notes: rea
     })
   const names = new Set((measured ?? []).map(({ database }) => database))
   const others = [...noted.values()].filter(({ db_name }) => !names.has(db_name)).map(fromRow)
-  return [summary(measured, own, notes), ...[...own, ...others].map(lineOf)]
+  return [summary(measured, own, notes), ...[...own, ...others].map(lineOf).map(oneLine)]
 }
 
 function summary(measured: readonly Measured[] | undefined, behind: readonly Behind[], notes: readonly Note[]): string {

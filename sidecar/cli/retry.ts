@@ -4,6 +4,7 @@ import type { Couch } from '../couch/client.ts'
 import { retryAll, retryDocument, type Retried } from '../docstate/operator/retry.ts'
 import { countStates } from '../docstate/operator/status.ts'
 import { withCouch } from './connect.ts'
+import { oneLine } from './printable.ts'
 import type { Terminal } from './terminal.ts'
 import { whileBuilding } from './while-building.ts'
 
@@ -23,8 +24,8 @@ export async function retry(
   await withCouch(config, async (couch) => {
     if (id === undefined) return everything(terminal, couch, db, type)
     const retried = await retryDocument(couch.db(db), id, terminal.signal)
-    if (retried.kind !== 'retried') throw new SidecarError(retried.kind, inWords(retried))
-    terminal.print(inWords(retried))
+    if (retried.kind !== 'retried') throw new SidecarError(retried.kind, oneLine(inWords(retried)))
+    terminal.print(oneLine(inWords(retried)))
   })
 }
 
@@ -35,7 +36,7 @@ async function everything(terminal: Terminal, couch: Couch, db: string, type: st
   const counts = states.filter((count) => type === undefined || count.type === type)
   const count = { retried: 0, changed: 0 }
   for await (const retried of retryAll({ database, counts, signal })) {
-    terminal.print(inWords(retried))
+    terminal.print(oneLine(inWords(retried)))
     count[retried.kind === 'retried' ? 'retried' : 'changed'] += 1
   }
   terminal.print(`${count.retried} brought back`)

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { CommanderError } from 'commander'
 import { ConfigError, SidecarError } from '../core/errors.ts'
+import { withPrintable } from './printable.ts'
 import { createProgram } from './program.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -8,7 +9,8 @@ import type { Terminal } from './terminal.ts'
 export type ExitCode = 0 | 1 | 2
 
 /** Runs one command to its end, and says on the terminal what went wrong. `args` are those after the program's name. */
-export async function run(terminal: Terminal, version: string, args: readonly string[]): Promise<ExitCode> {
+export async function run(given: Terminal, version: string, args: readonly string[]): Promise<ExitCode> {
+  const terminal = withPrintable(given)
   try {
     await createProgram(terminal, version).parseAsync(args, { from: 'user' })
     return 0

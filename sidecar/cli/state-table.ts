@@ -1,4 +1,5 @@
 import type { StateCount } from '../docstate/operator/status.ts'
+import { oneLine } from './printable.ts'
 
 /** What was counted in one database. */
 export interface Counted {
@@ -51,7 +52,7 @@ function whereOf({ state, status, databases }: StateCount & { readonly databases
 function linesOf(counts: readonly (StateCount & { readonly where: string })[]): string[] {
   const rows = counts.map(({ type, state, status, count, where }) => {
     const standing = status === 'ready' ? '' : `${status}${notes[status] ? ` (${notes[status]})` : ''}`
-    return [type, state, String(count), [standing, where].filter(Boolean).join(', ')]
+    return [type, state, String(count), [standing, where].filter(Boolean).join(', ')].map(oneLine)
   })
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)))
   return rows.map(([type, state, count, note]) =>

@@ -10,6 +10,7 @@ import { listWorkers, type Listed } from '../workers/list.ts'
 import { withCouch } from './connect.ts'
 import { countDatabases } from './count-databases.ts'
 import { indexLines } from './index-lines.ts'
+import { oneLine } from './printable.ts'
 import { tableOf, tableOfMany } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -60,4 +61,4 @@ async function workersIn(database: Database, signal: AbortSignal): Promise<reado
 
 /** Times are those of the worker's own clock. */
 const lineOf = ({ role, id, registeredAt, seenAt }: Listed) =>
-  `  ${role}  ${id}  since ${registeredAt}, last sign of life ${seenAt ?? 'none'}`
+  oneLine(`  ${role}  ${id}  since ${registeredAt}, last sign of life ${seenAt ?? 'none'}`)

@@ -127,3 +127,26 @@ test('two folders for channels with a design document of one name', async () => 
   expect(code).toBe(2)
   expect(stderr).toContain(`SIDECAR_CHANNEL_DDOCS: ${folders[1]}: _design/by is in ${folders[0]} already`)
 })
+
+test('what strangers have written into documents comes as text: no line more, nothing that a terminal obeys', async () => {
+  const control = await createControl()
+  const settings = settingsOf(control)
+  expect((await runInProcess(['deploy'], settings)).code).toBe(0)
+  const evil = '\u001b[2J\u009b1A\u202eok\nall is well'
+  const [id, other] = [`a${evil}`, `b${evil}`]
+  const docstate = { failed_in: `new${evil}`, attempts: 1, failure: { at: evil, code: evil, reason: evil } }
+  await control.admin.put({ _id: id, type: `t${evil}`, state: 'error', error: { code: evil, reason: evil }, docstate })
+  await control.admin.put({ _id: other, type: `t${evil}`, state: `s${evil}` })
+  const runs = [
+    ['status'],
+    ...[id, other].map((one) => ['explain', control.name, one]),
+    ['retry', control.name, other],
+    ['retry', control.name, id],
+  ]
+  for (const args of runs) {
+    const { stdout, stderr } = await runInProcess(args, settings)
+    expect(stdout + stderr).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u)
+    expect(stdout + stderr).toContain('\\u001b[2J\\u009b1A\\u202eok\\nall is well')
+    expect(stdout + stderr).not.toMatch(/^all is well/m)
+  }
+})
