@@ -65,7 +65,7 @@ const forged: readonly [string, Record<string, unknown>, string][] = [
   ['a large key', { ...newDevice, credentials: { ...hash, derived_key: 'a'.repeat(64_000) } }, 'credentials: expected'],
   ['a large salt', { ...newDevice, credentials: { ...hash, salt: long } }, 'credentials: expected'],
   ['few iterations', { ...newDevice, credentials: { ...hash, iterations: 999 } }, 'credentials: expected'],
-  ['many iterations', { ...newDevice, credentials: { ...hash, iterations: 1e9 } }, 'credentials: expected'],
+  ['many iterations', { ...newDevice, credentials: { ...hash, iterations: 600_001 } }, 'credentials: expected'],
   ['half an iteration', { ...newDevice, credentials: { ...hash, iterations: 1000.5 } }, 'credentials: expected'],
   ['iterations as text', { ...newDevice, credentials: { ...hash, iterations: '600000' } }, 'credentials: expected'],
   ['roles in credentials', { ...newDevice, credentials: { ...hash, roles: ['_admin'] } }, 'credentials: expected'],
