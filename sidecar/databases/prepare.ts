@@ -6,6 +6,7 @@ import { deployDdocs } from '../deploy/deploy.ts'
 import { DeployError } from '../deploy/errors.ts'
 import { DDOC_ID } from '../docstate/finding/pages.ts'
 import type { MatchingOptions } from './matching.ts'
+import { warnOfOpenUsers } from './open-users.ts'
 
 export interface PrepareOptions extends MatchingOptions {
   readonly kind: DatabaseKind
@@ -22,7 +23,10 @@ const AGAIN_MS = 10_000
 export async function prepare(options: PrepareOptions, signal: AbortSignal): Promise<StoredDoc | undefined> {
   const { couch, name, kind, table, compiler, log } = options
   const database = couch.db(name)
-  if (kind === 'control' && (await couch.db('_users').create({ signal }))) log.info('made the database _users')
+  if (kind === 'control') {
+    if (await couch.db('_users').create({ signal })) log.info('made the database _users')
+    await warnOfOpenUsers(couch, log, signal)
+  }
   const found = await database.find(DDOC_ID, {}, { signal })
   if (found) return found
   try {

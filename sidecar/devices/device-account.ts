@@ -31,7 +31,7 @@ export const giveAccount =
     const grant = users.grant({ name, roles: [role], deviceId: doc._id, password }, { signal: ctx.signal })
     const failure = await failureOf(grant)
     if (!isEntitled(await ctx.find(doc._id))) {
-      await users.revoke(name, doc._id, { signal: ctx.signal })
+      await users.revoke(name, { signal: ctx.signal })
       return
     }
     if (failure) throw failure.thrown
@@ -66,6 +66,6 @@ const failureOf = (work: Promise<unknown>): Promise<{ readonly thrown: unknown }
 export const takeAccount =
   ({ users, accounts }: { readonly users: DeviceUsers; readonly accounts: Pick<Accounts, 'remind'> }) =>
   async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
-    await users.revoke(userNameOf(doc._id), doc._id, { signal: ctx.signal })
+    await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
     if (typeof doc.owner === 'string') await accounts.remind(doc.owner, { signal: ctx.signal })
   }

@@ -13,6 +13,9 @@ export const normaliseAddress = (address: string): string =>
 /** The CouchDB user of a device: derived, so that two runs make the same one, and never a name that a client chose. */
 export const userNameOf = (deviceId: string): string => `device-${digest(deviceId)}`
 
+/** The document of that user in `_users`. */
+export const userIdOf = (name: string): string => `org.couchdb.user:${name}`
+
 /** The role that all devices of one owner share. */
 export const ownerRoleOf = (owner: string): string => `owner-${digest(normaliseAddress(owner))}`
 

@@ -2,13 +2,14 @@ import { SidecarError } from '../core/errors.ts'
 import type { CallOptions, Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { HashedPassword } from './documents.ts'
+import { userIdOf } from './names.ts'
 
 /** The CouchDB users of devices: one for each, revocable alone. */
 export interface DeviceUsers {
-  /** Makes the user, or gives the one of this device and these roles another password. Throws `CouchError`. */
+  /** Makes the user, or gives the one with these roles another password. Throws `CouchError`. */
   grant(user: DeviceUser, options: CallOptions): Promise<void>
   /** Takes the user away, every branch of it, and with it every session. One that is not there is fine. */
-  revoke(name: string, deviceId: string, options: CallOptions): Promise<void>
+  revoke(name: string, options: CallOptions): Promise<void>
 }
 
 export interface DeviceUser {
@@ -24,15 +25,16 @@ const hasAll = (there: unknown, roles: readonly string[]): boolean =>
 
 const TRIES = 10
 
-const idOf = (name: string) => `org.couchdb.user:${name}`
-
-/** In `_users`; each document carries the id of its device, and a user without it is never touched. */
+/**
+ * In `_users`. The name of a user, which follows from the id of its device, says whose it is; fields do not, since the user
+ * may write them where `_users` is open.
+ */
 export function createDeviceUsers(users: Database): DeviceUsers {
   return {
     async grant({ name, roles, deviceId, password }, options) {
       const { password_scheme, pbkdf2_prf, derived_key, salt, iterations } = password
       const doc = {
-        ...{ _id: idOf(name), type: 'user', name, roles, device_id: deviceId },
+        ...{ _id: userIdOf(name), type: 'user', name, roles, device_id: deviceId },
         ...{ password_scheme, derived_key, salt, iterations, ...(pbkdf2_prf && { pbkdf2_prf }) },
       }
       try {
@@ -40,15 +42,15 @@ export function createDeviceUsers(users: Database): DeviceUsers {
       } catch (thrown) {
         if (!isCouchError(thrown, 'conflict')) throw thrown
         const there = await users.get(doc._id, {}, options)
-        if (there.device_id !== deviceId || !hasAll(there.roles, roles)) throw thrown // another owner's
+        if (!hasAll(there.roles, roles)) throw thrown // another owner's
         await users.put({ ...doc, roles: there.roles, _rev: there._rev }, options)
       }
     },
 
-    async revoke(name, deviceId, options) {
+    async revoke(name, options) {
       for (let tries = 1; tries <= TRIES; tries++) {
-        const leaves = await users.leaves(idOf(name), options) // one that is left would be the user from now on
-        const living = leaves.filter(({ _deleted, device_id }) => !_deleted && device_id === deviceId)
+        const leaves = await users.leaves(userIdOf(name), options) // one that is left would be the user from now on
+        const living = leaves.filter(({ _deleted }) => !_deleted)
         if (living.length === 0) return
         for (const { _id, _rev } of living) {
           try {

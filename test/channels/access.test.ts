@@ -62,3 +62,16 @@ test('before it is told, also of who is removed while his access is looked at', 
   await inState(couch, bobs, record._id, 'removed')
   expect(await rolesOf(couch, his)).toEqual([bob.role])
 })
+
+test.each([
+  { device_id: 'device:another' },
+  { device_id: undefined },
+  { owner: 'eve@example.com', type: 'user', state: 'revoked' },
+])('of a user who has written %j into the own document of `_users`', async (fields) => {
+  const { couch, his, bob, removeBob } = await start()
+  const users = createTestCouch().db('_users')
+  const id = `org.couchdb.user:${his.user}`
+  await eventually(async () => users.put({ ...(await users.get(id)), ...fields }))
+  await removeBob()
+  await eventually(async () => expect(await rolesOf(couch, his)).toEqual([bob.role]))
+})

@@ -24,8 +24,17 @@ test('a user that a cluster has written twice is gone when it is revoked, with e
   ;[url.username, url.password] = [name, 'secret']
   const device = createTestCouch({ url: url.href })
 
-  await createDeviceUsers(users).revoke(name, deviceId, {})
+  await createDeviceUsers(users).revoke(name, {})
   expect(await users.find(_id)).toBeUndefined()
   expect((await users.leaves(_id)).filter(({ _deleted }) => !_deleted)).toEqual([])
   await expect(device.request({ path: '_session' })).rejects.toMatchObject({ code: 'unauthorized' })
+})
+
+test('a user is gone when it is revoked, whichever device it has written into its own document', async () => {
+  const users = createTestCouch().db('_users')
+  const name = userNameOf(uniqueName('device'))
+  const _id = `org.couchdb.user:${name}`
+  await users.put({ _id, type: 'user', name, roles: [], device_id: 'another', password: 'secret' })
+  await createDeviceUsers(users).revoke(name, {})
+  expect(await users.find(_id)).toBeUndefined()
 })

@@ -6,7 +6,7 @@ import type { CallOptions, Database } from '../../couch/database.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import { readInParts } from '../../couch/read-in-parts.ts'
 import { isMadeFor } from '../../deploy/make-database.ts'
-import { userNameOf } from '../../devices/names.ts'
+import { userIdOf, userNameOf } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isMember, isOpen, type StoredRecord } from '../documents.ts'
 import { copiesOf, copyIdsOf } from './copies.ts'
@@ -93,15 +93,16 @@ async function giveAccess(
   call: CallOptions,
 ): Promise<Truth | undefined> {
   const users = couch.db('_users')
-  const names = account.devices.map((device) => `org.couchdb.user:${userNameOf(device)}`)
-  const known = await users.getMany(names, call)
+  const known = await users.getMany(account.devices.map(idOfUser), call)
   const truth = await readTruth(control, account, call)
   const { devices, records } = truth
-  const isActive = (id: unknown) => devices.some(({ _id, state }) => _id === id && state === 'active')
+  const activeIds = devices.filter(({ state }) => state === 'active').map(({ _id }) => idOfUser(_id))
   const roles = records.filter((record) => isOpenTo(record, account)).map(({ role }) => role)
-  const active = known.filter(({ device_id }) => isActive(device_id))
+  const active = known.filter(({ _id }) => activeIds.includes(_id))
   return (await giveRoles(users, active, [account.owner_role, ...roles], call)) ? truth : undefined
 }
+
+const idOfUser = (device: string) => userIdOf(userNameOf(device))
 
 const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)
 
