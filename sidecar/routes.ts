@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { Hono, type Context } from 'hono'
 import type { Logger } from 'pino'
 import { createAccounts } from './accounts/accounts.ts'
 import { findHome } from './accounts/home.ts'
@@ -24,6 +24,7 @@ import { eventFeeds } from './http/events.ts'
 import { inbox as inboxRoute } from './http/inbox.ts'
 import { indexes } from './http/indexes.ts'
 import { metrics } from './http/metrics.ts'
+import { createRecheck } from './http/recheck.ts'
 import { up } from './http/up.ts'
 import { welcome } from './http/welcome.ts'
 import { workers } from './http/workers.ts'
@@ -59,19 +60,22 @@ export const MAILBOX = '/_mail'
 /** All that the sidecar's HTTP answers: the first that has a path answers it. */
 export function createRoutes(options: RoutesOptions): Hono[] {
   const { config, sources, couch, syncUrl, sessions, events, feed, registry, catcher, clock, log, signal } = options
-  const { name, proxies, inboxRate: perMinute, inboxWaiting: limit } = config
+  const { name, leaseMs, proxies, inboxRate: perMinute, inboxWaiting: limit } = config
   const database = couch.db(config.controlDb)
   const hashing = config.couchdbUrl === undefined ? embeddedHashing : couchHashing
   const confirmations = createConfirmations({ database, clock, hashing })
   const homeOf = findHome(createAccounts(database), syncUrl)
   const inbox = createInbox({ database, homeOf, limit, clock, counts: sources.inbox, log })
-  const callerOf = createCallers({ sessions, clientOf: (c) => clientAddress(c, proxies), clock })
+  const clientOf = (c: Context) => clientAddress(c, proxies)
+  const believedMs = Math.min(5_000, leaseMs / 3)
+  const callerOf = createCallers({ sessions, clientOf, believedMs, clock })
+  const recheck = createRecheck({ clock, everyMs: leaseMs / 3 })
   const admin = adminOnly({ callerOf })
   return [
     up({ health: () => healthOf(sources.engines, options.admission) }),
     workers({ adminOnly: admin, list: (signal) => listWorkers(database, signal) }),
-    eventFeeds({ events, adminOnly: admin, clock, counts: sources.readers, signal }),
-    dbUpdates({ feed, callerOf, clock, log, signal }),
+    eventFeeds({ events, adminOnly: admin, recheck, clock, counts: sources.readers, signal }),
+    dbUpdates({ feed, callerOf, recheck, clock, log, signal }),
     welcome(),
     indexes({
       ...{ adminOnly: admin, worker: name, clock },

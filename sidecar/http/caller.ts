@@ -13,6 +13,8 @@ export interface CallersOptions {
   readonly sessions: Pick<Sessions, 'whoIs' | 'own'>
   /** The client that failed logins of a request are counted for. */
   readonly clientOf: (c: Context) => string
+  /** How long an answer of CouchDB is believed: the rights of a user end so long after their change. Default 5 s. */
+  readonly believedMs?: number
   readonly clock: Clock
 }
 
@@ -22,8 +24,6 @@ export interface CallersOptions {
  */
 export type CallerOf = (c: Context) => Promise<Caller | undefined>
 
-/** How long an answer of CouchDB is believed: a password that was changed ends a right after so long. */
-const BELIEVED_MS = 5_000
 const MAX_REMEMBERED = 1_000
 /** Within five minutes. CouchDB locks a name out after five; two are left for other programs at the sidecar's address. */
 const FAILURES_OF_NAME = 3
@@ -45,7 +45,9 @@ interface Remembered {
  * through the sidecar. A program with an old password does no harm: a wrong password is not tried again for five
  * minutes. Nor do guesses to others: a password that was right is always tried.
  */
-export function createCallers({ sessions: { whoIs, own }, clientOf, clock }: CallersOptions): CallerOf {
+export function createCallers(options: CallersOptions): CallerOf {
+  const { clientOf, believedMs = 5_000, clock } = options
+  const { whoIs, own } = options.sessions
   const remembered = new Map<string, Remembered>()
   /** Hashes of logins that were right when they were last tried. */
   const proven = new Set<string>()
@@ -85,7 +87,7 @@ export function createCallers({ sessions: { whoIs, own }, clientOf, clock }: Cal
     remembered.set(key, asked)
     if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!)
     caller.then(
-      (known) => (asked.until = clock.ticks() + (login && !known ? COUNTED_MS : BELIEVED_MS)),
+      (known) => (asked.until = clock.ticks() + (login && !known ? COUNTED_MS : believedMs)),
       () => remembered.delete(key),
     )
     return caller

@@ -12,8 +12,11 @@ export interface ReaderCounts {
 
 /** One channel, for all who read it over HTTP: one subscription, and one text for each message. */
 export interface ChannelFeed {
-  /** @param lastId the `Last-Event-ID` of a reader that comes back */
-  open(lastId?: string): Outlet
+  /**
+   * @param onClose called once, when it is over
+   * @param lastId the `Last-Event-ID` of a reader that comes back
+   */
+  open(onClose: () => void, lastId?: string): Outlet
   /** To everybody. */
   write(text: string): void
   /** Ends it for everybody. */
@@ -57,13 +60,14 @@ export function createChannelFeed(options: ChannelFeedOptions): ChannelFeed {
 
   return {
     write,
-    open(lastId) {
+    open(onClose, lastId) {
       const reader = createOutlet({
         limit,
         patienceMs,
         tooSlow: serverEvent('error', SLOW),
         onSlow: () => (counts.dropped += 1),
         onClose() {
+          onClose()
           counts.open -= 1
           readers.delete(reader)
           if (readers.size > 0) return

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { Hono, type Context } from 'hono'
 import type { Logger } from 'pino'
 import { createAlarms } from '../core/alarms.ts'
@@ -12,10 +13,12 @@ import { Body } from './db-updates-body.ts'
 import { FORMATS } from './db-updates-format.ts'
 import { queryFrom } from './db-updates-query.ts'
 import { HttpError, methodNotAllowed } from './errors.ts'
+import type { Recheck } from './recheck.ts'
 
 export interface DbUpdatesRouteOptions {
   readonly feed: DbUpdates
   readonly callerOf: CallerOf
+  readonly recheck: Recheck
   readonly clock: Clock
   readonly log: Logger
   /** Ends every answer, in good order, when it aborts. */
@@ -26,7 +29,7 @@ export interface DbUpdatesRouteOptions {
  * `GET /_db_updates`, as CouchDB's: what has happened to which database. Server admins see all databases; a user sees
  * those of the account of that name, `name/…`.
  */
-export function dbUpdates({ feed, callerOf, clock, log, signal }: DbUpdatesRouteOptions): Hono {
+export function dbUpdates({ feed, callerOf, recheck, clock, log, signal }: DbUpdatesRouteOptions): Hono {
   const alarms = createAlarms(clock)
   const bodies = new Set<Body>()
   const endAll = () => bodies.forEach((body) => body.end())
@@ -50,9 +53,16 @@ export function dbUpdates({ feed, callerOf, clock, log, signal }: DbUpdatesRoute
         reading.close()
         return c.body(null, 200, headers)
       }
-      const onClose = () => void bodies.delete(body)
+      const onClose = () => {
+        bodies.delete(body)
+        checking.stop()
+      }
       const body = new Body({ reading, viewer, query, alarms, log, onClose }, first)
       bodies.add(body)
+      const checking = recheck(
+        async () => checkSame(viewer, viewerFrom(await callerOf(c))),
+        () => body.end(),
+      )
       if (signal.aborted) body.end()
       return c.body(body.stream, 200, headers)
     } catch (thrown) {
@@ -82,6 +92,11 @@ function viewerFrom(caller: Caller | undefined): Viewer {
   if (isAdmin(caller)) return { kind: 'admin' }
   if (caller?.name && ACCOUNT.test(caller.name)) return { kind: 'account', account: caller.name }
   throw refusalOf(caller)
+}
+
+/** One who may see less now begins anew. */
+function checkSame(before: Viewer, now: Viewer): void {
+  if (!isDeepStrictEqual(before, now)) throw new HttpError(403, 'forbidden', 'This user may see other databases now.')
 }
 
 function refusalFrom(thrown: unknown): unknown {

@@ -3,10 +3,12 @@ import type { Clock } from '../core/clock.ts'
 import type { Events } from '../events/channels.ts'
 import { createChannelFeed, type ChannelFeed, type ReaderCounts } from './channel-feed.ts'
 import { methodNotAllowed } from './errors.ts'
+import type { Recheck } from './recheck.ts'
 
 export interface EventsOptions {
   readonly events: Events
   readonly adminOnly: MiddlewareHandler
+  readonly recheck: Recheck
   readonly clock: Clock
   /** Of the readers; kept up to date. */
   readonly counts: ReaderCounts
@@ -24,7 +26,7 @@ const headers = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no'
 
 /** `GET /_events/{channel}`, for server admins: what is published in a channel, as server-sent events. */
 export function eventFeeds(options: EventsOptions): Hono {
-  const { events, adminOnly, clock, counts, signal } = options
+  const { events, adminOnly, recheck, clock, counts, signal } = options
   const { heartbeatMs = 15_000, limit = 1024 * 1024, patienceMs = 5000 } = options
   const feeds = new Map<string, ChannelFeed>()
   let beating = false
@@ -56,7 +58,12 @@ export function eventFeeds(options: EventsOptions): Hono {
   app.get('/_events/:channel{.+}', adminOnly, (c) => {
     if (c.req.method === 'HEAD') return c.body(null, 200, headers)
     const feed = feedOf(c.req.param('channel'))
-    return c.body(feed.open(c.req.header('Last-Event-ID')).body, 200, headers)
+    const reader = feed.open(() => checking.stop(), c.req.header('Last-Event-ID'))
+    const checking = recheck(
+      async () => adminOnly(c, () => Promise.resolve()),
+      () => reader.close(),
+    )
+    return c.body(reader.body, 200, headers)
   })
   app.all('/_events/:channel{.+}', methodNotAllowed('GET', 'HEAD'))
   return app

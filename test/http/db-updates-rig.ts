@@ -8,6 +8,7 @@ import { createDbUpdates } from '../../sidecar/global-changes/reading/db-updates
 import { createHttp } from '../../sidecar/http/app.ts'
 import { dbUpdates } from '../../sidecar/http/db-updates.ts'
 import { listen } from '../../sidecar/http/listen.ts'
+import { createRecheck } from '../../sidecar/http/recheck.ts'
 import { freshEventDatabase } from '../global-changes/reading/event-database.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -46,7 +47,14 @@ export async function start(options: StartOptions = {}) {
   const couch = createTestCouch({ url })
   const feed = createDbUpdates({ couch, name: db.name, events, clock: systemClock, random: Math.random, log })
   const callerOf = createTestCallers({ url, clock, ...(options.whoIs && { whoIs: options.whoIs }) })
-  const route = dbUpdates({ feed, callerOf, clock, signal, log })
+  const route = dbUpdates({
+    feed,
+    callerOf,
+    recheck: createRecheck({ clock: systemClock, everyMs: 100 }),
+    clock,
+    signal,
+    log,
+  })
   const app = createHttp({ routes: [route, ...routes], log })
   const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
   onTestFinished(() => http.close())

@@ -6,6 +6,7 @@ import { createEvents } from '../../sidecar/events/channels.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { eventFeeds, type EventsOptions } from '../../sidecar/http/events.ts'
 import { listen } from '../../sidecar/http/listen.ts'
+import { createRecheck } from '../../sidecar/http/recheck.ts'
 
 const log = pino({ level: 'silent' })
 const everybody: MiddlewareHandler = (_, next) => next()
@@ -16,7 +17,14 @@ export async function startEventFeeds(options: Partial<EventsOptions> = {}, ...o
   const stopping = new AbortController()
   const counts = { open: 0, dropped: 0 }
   const route = eventFeeds({
-    ...{ events, adminOnly: everybody, clock: systemClock, counts, signal: stopping.signal },
+    ...{
+      events,
+      adminOnly: everybody,
+      recheck: createRecheck({ clock: systemClock, everyMs: 60_000 }),
+      clock: systemClock,
+      counts,
+      signal: stopping.signal,
+    },
     ...options,
   })
   const app = createHttp({ routes: [route, ...others], log })

@@ -1,0 +1,24 @@
+import { createAlarms, type Alarm } from '../core/alarms.ts'
+import type { Clock } from '../core/clock.ts'
+import { CouchError } from '../couch/errors.ts'
+
+/**
+ * Checks again and again, until it is stopped, whether a reader may still have an endless answer. Ends the answer when
+ * `check` throws, but not while CouchDB cannot be asked.
+ */
+export type Recheck = (check: () => Promise<unknown>, end: () => void) => Alarm
+
+export interface RecheckOptions {
+  readonly clock: Clock
+  readonly everyMs: number
+}
+
+export function createRecheck({ clock, everyMs }: RecheckOptions): Recheck {
+  const alarms = createAlarms(clock)
+  return (check, end) =>
+    alarms.set(everyMs, () => {
+      check().catch((thrown: unknown) => {
+        if (!(thrown instanceof CouchError)) end()
+      })
+    })
+}
