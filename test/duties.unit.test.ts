@@ -2,11 +2,13 @@ import { expect, test } from 'vitest'
 import type { Machines } from '../ddocs/machine.ts'
 import { IN_CONFLICT } from '../sidecar/docstate/assess.ts'
 import { createControl } from '../sidecar/docstate/control.ts'
+import { joinHandlers } from '../sidecar/docstate/handlers.ts'
 import { newUserId, userDatabaseOf } from '../sidecar/accounts/names.ts'
 import { dutiesOf, hasDuty, writesEvents } from '../sidecar/duties.ts'
 
-const control = createControl<Machines>({ letter: { sent: {} } })
-control.safe('order', 'paid', () => Promise.resolve())
+const free = createControl<Machines>({})
+free.safe('order', 'paid', () => Promise.resolve())
+const control = joinHandlers([createControl<Machines>({ letter: { sent: {} } }), free])
 const users = createControl<Machines>({})
 users.safe('channel', 'new', () => Promise.resolve())
 const tables = { control: createControl({}), user: users, docstate: control }

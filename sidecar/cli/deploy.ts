@@ -5,6 +5,7 @@ import { deployDdocs } from '../deploy/deploy.ts'
 import { DeployError } from '../deploy/errors.ts'
 import { formatDatabases, formatReport } from '../deploy/format-report.ts'
 import { rollBack } from '../deploy/roll-back.ts'
+import { listDoubts } from '../docstate/check-machines.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { withCouch } from './connect.ts'
 import { deploymentsFor } from './deployments.ts'
@@ -29,6 +30,7 @@ export async function deploy(terminal: Terminal, config: Config, flags: DeployFl
   const target = targetFrom(flags.target)
   refuseUnfit(flags)
   const handlers = await loadHandlers(config.handlers)
+  for (const doubt of listDoubts(handlers)) terminal.note(doubt)
   const { signal } = terminal
   await withCouch(config, async (couch) => {
     const deployments = await deploymentsFor({ couch, config, handlers, ...flags }, signal)

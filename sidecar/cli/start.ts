@@ -2,6 +2,7 @@ import { checkTemplates } from '../channels/check-templates.ts'
 import type { Config } from '../config.ts'
 import { checkAll } from '../core/check-all.ts'
 import { systemClock } from '../core/clock.ts'
+import { listDoubts } from '../docstate/check-machines.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { runSidecar } from '../sidecar.ts'
@@ -16,6 +17,7 @@ export async function start(terminal: Terminal, config: Config, version: string)
     () => loadTemplates(config.mailTemplates),
     () => checkTemplates(config.channelDdocs),
   ])
+  for (const doubt of listDoubts(handlers)) log.warn(doubt)
   const tell = () =>
     log.info({ graceMs: config.graceMs }, 'stopping: running handlers may end; told again it ends at once')
   terminal.signal.addEventListener('abort', tell, { once: true })

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { nearest } from './nearest.ts'
+import { nearest } from '../core/nearest.ts'
 import { infoOf, settingNames, type SettingName } from './settings.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>

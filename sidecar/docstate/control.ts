@@ -1,6 +1,7 @@
 import type { HandledState, Machines, NextState } from '../../ddocs/machine.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { handlerFault, typeFault } from './check-machines.ts'
 import { withDefaults } from './handler-options.ts'
 import type { Resolver } from './conflicts/merge.ts'
 import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
@@ -62,33 +63,55 @@ export interface Control<M extends Machines = Machines> {
   readonly resolvers: ReadonlyMap<string, Resolver>
 }
 
-/** An empty dispatch table for these machines. Two handlers for one state are a `ConfigError`. */
-export function createControl<const M extends Machines = Machines>(machines: M): Control<M> {
+/**
+ * An empty dispatch table for these machines.
+ *
+ * @param onFault called with what does not fit: two handlers for one state, one that the machines do not declare, an
+ * option that is none. By default it is thrown.
+ */
+export function createControl<const M extends Machines = Machines>(
+  machines: M,
+  onFault: (fault: ConfigError) => void = (fault) => {
+    throw fault
+  },
+): Control<M> {
   const registrations: Registration[] = []
   const resolvers = new Map<string, Resolver>()
 
   const register =
     (mode: Mode) =>
     (type: string, state: string, handler: unknown, given: HandlerOptions = {}) => {
-      if (registrations.some((known) => known.type === type && known.state === state)) {
-        throw new ConfigError([`two handlers for ${type} in state ${state}: expected one`])
+      try {
+        if (registrations.some((known) => known.type === type && known.state === state)) {
+          throw new ConfigError([`two handlers for ${type} in state ${state}: expected one`])
+        }
+        refuse(handlerFault({ type, state, mode }, machines))
+        const options = withDefaults(given, `the ${mode} handler for ${type} in state ${state}`)
+        registrations.push({ type, state, mode, handler: handler as Handler, options })
+      } catch (thrown) {
+        report(thrown)
       }
-      const declared = machines[type]
-      if (declared && declared[state]?.mode !== mode) {
-        const states = Object.keys(declared).filter((name) => declared[name]!.mode === mode)
-        throw new ConfigError([
-          `${mode} handler for ${type} in state ${state}: the machine of ${type} declares as ${mode}: ${states.join(', ') || 'none'}`,
-        ])
-      }
-      const options = withDefaults(given, `the ${mode} handler for ${type} in state ${state}`)
-      registrations.push({ type, state, mode, handler: handler as Handler, options })
     }
 
   function resolve(type: string, resolver: Resolver): void {
-    if (resolvers.has(type)) throw new ConfigError([`two resolvers for ${type}: expected one`])
-    resolvers.set(type, resolver)
+    try {
+      if (resolvers.has(type)) throw new ConfigError([`two resolvers for ${type}: expected one`])
+      refuse(typeFault(`resolver for ${type}`, type, machines))
+      resolvers.set(type, resolver)
+    } catch (thrown) {
+      report(thrown)
+    }
+  }
+
+  function report(thrown: unknown): void {
+    if (!(thrown instanceof ConfigError)) throw thrown
+    onFault(thrown)
   }
 
   const handlers = { safe: register('safe'), unsafe: register('unsafe') }
   return { ...handlers, resolve, machines, registrations, resolvers } as Control<M>
+}
+
+function refuse(fault: string | undefined): void {
+  if (fault !== undefined) throw new ConfigError([fault])
 }

@@ -1,5 +1,6 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import { ConfigError } from '../core/errors.ts'
+import { checkMachines, handlerFault } from './check-machines.ts'
 import { createControl, type Control } from './control.ts'
 import type { Resolver } from './conflicts/merge.ts'
 import type { Registration } from './types.ts'
@@ -38,14 +39,20 @@ export interface LoadedHandlers {
   readonly resolvers: ReadonlyMap<string, Resolver>
 }
 
-/** Runs the registration of a module. Throws `ConfigError` for a handler that its machines do not know. */
+/** Runs the registration of a module. Throws `ConfigError` with every fault of its machines, or of its handlers. */
 export function collectHandlers<M extends Machines>({ machines, register }: HandlersModule<M>): LoadedHandlers {
-  const control = createControl(machines)
+  const faults = checkMachines(machines)
+  if (faults.length > 0) throw new ConfigError(faults)
+  const control = createControl(machines, ({ faults: more }) => faults.push(...more))
   register(control)
+  if (faults.length > 0) throw new ConfigError(faults)
   return control
 }
 
-/** Puts tables together. Throws `ConfigError` where two of them speak of the same state, or declare the same type. */
+/**
+ * Puts tables together. Throws `ConfigError` where two of them speak of the same state, or declare the same type, and
+ * where a handler does not fit the machine that another one declares.
+ */
 export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers {
   const registrations = loaded.flatMap((handlers) => handlers.registrations)
   const types = loaded.flatMap(({ machines }) => Object.keys(machines))
@@ -59,5 +66,9 @@ export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers 
   const twice = new Set(named.filter((name, index) => named.indexOf(name) !== index))
   if (twice.size > 0) throw new ConfigError([...twice].map((name) => `${name}: expected one, got two`))
   const machines = Object.assign({}, ...loaded.map(({ machines }) => machines)) as Machines
+  const faults = registrations
+    .filter(({ type }) => Object.hasOwn(machines, type))
+    .flatMap((registration) => handlerFault(registration, machines) ?? [])
+  if (faults.length > 0) throw new ConfigError(faults)
   return { machines, registrations, resolvers: new Map(resolvers) }
 }

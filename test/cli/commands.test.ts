@@ -1,6 +1,8 @@
 /** What each command prints, and its exit code; that a process does the same is for test/acceptance/command-line.process.test.ts. */
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { createControl, urlOf } from '../acceptance/control.ts'
+import { writeModule } from '../acceptance/own-handlers.ts'
+import { startSidecar } from '../acceptance/start.ts'
 import { newDevice, settingsOf } from '../acceptance/registration.ts'
 import { ddocFolder } from '../deploy/folder.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
@@ -34,6 +36,46 @@ test('deploy shows, does, and finds nothing more to do; status counts', async ()
   expect(await said('deploy')).toContain('_design/docstate created')
   expect(await said('deploy')).toContain('_design/docstate unchanged')
   expect(await said('status')).toContain('no documents')
+})
+
+describe('a typing error in a machine', () => {
+  const moduleOf = (machines: object, handlers: string) =>
+    writeModule(`export default { machines: ${JSON.stringify(machines)}, register(control) { ${handlers} } }`)
+  const invoiced = { invoiced: {} }
+  const paid = { mode: 'safe', create: 'client', next: { invoiced: 'sidecar' } }
+
+  test.each(['start', 'deploy'])('is a fault at %s, with the other faults of all modules', async (command) => {
+    const modules = [
+      await moduleOf({ order: { paid: { ...paid, next: { invoicd: 'sidecar' } }, ...invoiced } }, ''),
+      await moduleOf({ order: { paid, ...invoiced } }, `control.safe('oder', 'paid', async () => {})`),
+    ]
+    const settings = {
+      COUCHDB_URL: couchUrl(),
+      SIDECAR_CONTROL_DB: uniqueName('never'),
+      SIDECAR_HANDLERS: modules.join(),
+    }
+    const { code, stdout, stderr } = await runInProcess([command], settings)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(
+      `${modules[0]}: the machine of order: state paid: next: expected one of paid, invoiced; got`,
+    )
+    expect(stderr).toContain(`${modules[1]}: safe handler for oder in state paid: expected a type that has a machine`)
+    expect(stderr).toContain('got invoicd (did you mean invoiced?)')
+    expect(stderr).toContain('got oder (did you mean order?)')
+  })
+
+  test('that may be none is said by deploy and start, which go on', async () => {
+    const control = await createControl()
+    const module = await moduleOf({ order: { paid, ...invoiced, lost: {} } }, '')
+    const settings = settingsOf(control, { SIDECAR_HANDLERS: module })
+    const said = ['no document can reach state lost', 'declares state paid as safe, and no handler here takes it']
+    const { code, stderr } = await runInProcess(['deploy'], settings)
+    expect(code).toBe(0)
+    for (const one of said) expect(stderr).toContain(one)
+    const { log } = await startSidecar(settings)
+    const warned = log.filter(({ level }) => level === 40).map(({ msg }) => msg)
+    for (const one of said) expect(warned).toContainEqual(expect.stringContaining(one))
+  })
 })
 
 test('a server that nobody can reach is named', async () => {

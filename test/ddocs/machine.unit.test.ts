@@ -29,7 +29,7 @@ test('a handler is of the mode that the table declares, for a state that it decl
   // @ts-expect-error nothing happens to an expired device
   expect(() => control.safe('device', 'expired', () => Promise.resolve())).toThrow('device in state expired')
   // @ts-expect-error no such type
-  control.safe('gadget', 'new', () => Promise.resolve())
+  expect(() => control.safe('gadget', 'new', () => Promise.resolve())).toThrow('expected a type that has a machine')
 })
 
 test('a table whose targets are not declared does not compile', () => {

@@ -51,6 +51,38 @@ test('what the table does not allow does not compile, and is refused at run time
   expect(() => collectHandlers(wrong)).toThrow(/two handlers|declares/)
 })
 
+test('every fault of a module is named at once, with what was meant', () => {
+  const wrong = defineHandlers(machines as Machines, (control) => {
+    control.safe('oder', 'paid', async () => undefined)
+    control.unsafe('order', 'piad', async () => undefined)
+    control.unsafe('constructor', 'name', async () => undefined)
+    control.resolve('oder', ({ ours }) => ours)
+  })
+  expect(() => collectHandlers(wrong)).toThrow(
+    [
+      'safe handler for oder in state paid: expected a type that has a machine (order), or a module of its own; got oder (did you mean order?)',
+      'unsafe handler for order in state piad: the machine of order declares as unsafe: paid (did you mean paid?)',
+      'unsafe handler for constructor in state name: expected a type that has a machine (order), or a module of its own; got constructor',
+      'resolver for oder: expected a type that has a machine (order), or a module of its own; got oder (did you mean order?)',
+    ].join('\n'),
+  )
+})
+
+test('machines that contradict themselves are a fault before any handler is looked at', () => {
+  const broken = { order: { paid: { mode: 'safe', next: { invoicd: 'sidecar' } }, invoiced: {} } } as const
+  const module = defineHandlers(broken as Machines, () => {
+    throw new Error('not called')
+  })
+  expect(() => collectHandlers(module)).toThrow('got invoicd (did you mean invoiced?)')
+})
+
+test('a handler of another module is held against the machine of its type, too', () => {
+  const other = collectHandlers(defineHandlers((control) => control.safe('order', 'sennt', async () => undefined)))
+  expect(() => joinHandlers([collectHandlers(typed), other])).toThrow(
+    'safe handler for order in state sennt: the machine of order declares as safe: invoiced',
+  )
+})
+
 test('without machines any type and state will do', () => {
   const free = defineHandlers((control) => {
     control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))

@@ -20,3 +20,9 @@ function editsBetween(a: string, b: string): number {
   }
   return row[b.length]!
 }
+
+/** For the end of a sentence that refuses `word`: the candidate that was probably meant, or nothing. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const meant = nearest(word, candidates, Math.min(2, Math.floor(word.length / 2)))
+  return meant === undefined || meant === word ? '' : ` (did you mean ${meant}?)`
+}

@@ -1,0 +1,127 @@
+/**
+ * What is wrong with a table of machines, and with the handlers beside it: a mistyped name would leave documents in a
+ * state that no handler takes and no client may leave. Faults refuse the table; doubts are logged, since a table may
+ * mean what looks odd (admins write anything, another sidecar may have the other handlers).
+ */
+import { z } from 'zod'
+import type { Machine, Machines } from '../../ddocs/machine.ts'
+import { didYouMean } from '../core/nearest.ts'
+import type { DispatchTable } from './assess.ts'
+import type { Registration } from './types.ts'
+
+const writer = z.enum(['sidecar', 'owner', 'client'])
+const state = z.strictObject({
+  mode: z.enum(['safe', 'unsafe']).optional(),
+  create: writer.optional(),
+  next: z.record(z.string(), writer).optional(),
+  timeout: z.strictObject({ afterMs: z.number().positive(), next: z.string() }).optional(),
+})
+const machine = z.record(z.string(), state)
+
+/** Each fault as a sentence; none for a sound table. Whatever a module of JavaScript has for a table is looked at. */
+export function checkMachines(machines: Machines): string[] {
+  const table = z.record(z.string(), z.unknown()).safeParse(machines)
+  if (!table.success) return [`the machines: ${table.error.issues[0]!.message}`]
+  return Object.entries(table.data).flatMap(([type, declared]) => {
+    const parsed = machine.safeParse(declared)
+    const faults = parsed.success ? unknownTargets(parsed.data as Machine) : parsed.error.issues.map(textOf)
+    return faults.map((fault) => `the machine of ${type}: ${fault}`)
+  })
+}
+
+const textOf = ({ path, message }: z.core.$ZodIssue) => [path.join('.'), message].filter(Boolean).join(': ')
+
+function unknownTargets(machine: Machine): string[] {
+  const states = Object.keys(machine)
+  if (states.length === 0) return ['expected at least one state']
+  return Object.entries(machine).flatMap(([state, { next = {}, timeout }]) => {
+    const named = Object.keys(next).map((target) => ['next', target] as const)
+    const all = timeout ? [...named, ['timeout.next', timeout.next] as const] : named
+    return all
+      .filter(([, target]) => !states.includes(target))
+      .map(([where, target]) => {
+        const expected = `expected one of ${states.join(', ')}; got ${target}${didYouMean(target, states)}`
+        return `state ${state}: ${where}: ${expected}`
+      })
+  })
+}
+
+/** Why a handler does not fit the machines: undefined if it does, or if there are none. */
+export function handlerFault(
+  { type, state, mode }: Pick<Registration, 'type' | 'state' | 'mode'>,
+  machines: Machines,
+): string | undefined {
+  const handler = `${mode} handler for ${type} in state ${state}`
+  const undeclared = typeFault(handler, type, machines)
+  if (undeclared !== undefined) return undeclared
+  const machine = machines[type] ?? {}
+  if (Object.keys(machines).length === 0 || (Object.hasOwn(machine, state) && machine[state]?.mode === mode)) return
+  const states = Object.keys(machine).filter((name) => machine[name]!.mode === mode)
+  const declared = states.join(', ') || 'none'
+  return `${handler}: the machine of ${type} declares as ${mode}: ${declared}${didYouMean(state, states)}`
+}
+
+/** Beside machines each type has one: a handler of another type is a mistyped one. */
+export function typeFault(whose: string, type: string, machines: Machines): string | undefined {
+  const types = Object.keys(machines)
+  if (types.length === 0 || types.includes(type)) return undefined
+  const expected = `expected a type that has a machine (${types.join(', ')}), or a module of its own`
+  return `${whose}: ${expected}; got ${type}${didYouMean(type, types)}`
+}
+
+/** What may be a mistake, as sentences. */
+export function listDoubts({ machines, registrations }: DoubtfulTable): string[] {
+  const types = Object.keys(machines)
+  const ofMachines = Object.entries(machines).flatMap(([type, machine]) => {
+    const handled = registrations.filter((one) => one.type === type).map(({ state }) => state)
+    return [
+      ...unreachable(machine).map(
+        (state) =>
+          `the machine of ${type}: no document can reach state ${state}: no next or timeout of a state that documents ` +
+          `reach leads to it. If admins or handlers make documents in it, say create: 'sidecar'`,
+      ),
+      ...withoutEnd(machine).map(
+        (state) =>
+          `the machine of ${type}: no document can leave state ${state}, although it has a handler: what the handler ` +
+          `returns in another state is refused. If documents are to stay in it, say next: {}`,
+      ),
+      ...Object.entries(machine)
+        .filter(([state, { mode }]) => mode && !handled.includes(state))
+        .map(
+          ([state, { mode }]) =>
+            `the machine of ${type} declares state ${state} as ${mode}, and no handler here takes it: its documents ` +
+            `wait for a sidecar that has one`,
+        ),
+    ]
+  })
+  const strange = registrations.flatMap(({ type, state, mode }) => {
+    const meant = types.includes(type) ? '' : didYouMean(type, types)
+    return meant ? [`${mode} handler for ${type} in state ${state}: no machine of ${type} is declared${meant}`] : []
+  })
+  return [...ofMachines, ...strange]
+}
+
+interface DoubtfulTable extends Pick<DispatchTable, 'machines'> {
+  readonly registrations: readonly Pick<Registration, 'type' | 'state' | 'mode'>[]
+}
+
+/** Where no state says who creates documents in it, admins do: in any that no other one leads to. */
+function unreachable(machine: Machine): string[] {
+  const states = Object.keys(machine)
+  const targetsOf = (state: string) => {
+    const { next = {}, timeout, mode } = machine[state] ?? {}
+    return [...Object.keys(next), ...(timeout ? [timeout.next] : []), ...(mode ? ['error'] : [])]
+  }
+  const made = states.filter((state) => machine[state]!.create)
+  const targets = new Set(states.flatMap(targetsOf))
+  const untold = states.filter((state) => !targets.has(state))
+  const reached = new Set([made, untold, states].find((begins) => begins.length > 0))
+  for (const state of reached) for (const target of targetsOf(state)) reached.add(target) // a set grows while it is gone through
+  return states.filter((state) => !reached.has(state))
+}
+
+const withoutEnd = (machine: Machine): string[] =>
+  Object.keys(machine).filter((state) => {
+    const { mode, next, timeout } = machine[state]!
+    return mode && !next && !timeout
+  })
