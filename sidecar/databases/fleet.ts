@@ -78,6 +78,7 @@ export function createFleet(options: FleetOptions): Fleet {
 
   function leave(berth: Berth): void {
     berth.isLeft = true
+    options.countsOf(berth.name).undeclared.delete(berth.name)
     visits.remove(berth)
     if (!berth.visit) berths.delete(berth.name)
   }

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto'
 import { typesOf, type DispatchTable } from '../docstate/assess.ts'
 
 /**
- * Whose the places are in databases that are visited: of all workers that look for the same. With another handler, or an
- * end of a state, or a machine, a database is read from its start: there may be documents in it that nobody has asked about.
+ * Whose the places are in databases that are visited: of all workers that look for the same. With another handler,
+ * or an end of a state, or other states of a machine, a database is read from its start: there may be documents in it that nobody has asked about.
  */
 export function ownerOf(table: DispatchTable): string {
   const { registrations, machines, resolvers = new Map<string, unknown>() } = table
-  const ends = Object.entries(machines).flatMap(([type, machine]) =>
-    Object.entries(machine).flatMap(([state, { timeout }]) => (timeout ? [['end', type, state]] : [])),
+  const states = Object.entries(machines).flatMap(([type, machine]) =>
+    Object.entries(machine).map(([state, { timeout }]) => [timeout ? 'end' : 'state', type, state]),
   )
   const names = [
     ...registrations.map(({ type, state }) => ['handler', type, state]),
-    ...ends,
+    ...states,
     ...typesOf(table).map((type) => ['conflicts', type]),
     ...[...resolvers.keys()].map((type) => ['resolver', type]),
   ]

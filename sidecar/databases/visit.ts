@@ -66,9 +66,12 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   const places: PlaceStore = {
     load: () => Promise.resolve(berth.place),
     async save(place, signal) {
+      const unrested = { ...place, rest: undefined }
       // What waits for a deploy is at rest for us; whoever begins after the deploy has to list it.
-      await store.save(matched.table === options.table ? place : { ...place, rest: undefined }, signal)
-      berth.place = place
+      const kept = matched.table === options.table ? place : unrested
+      const isToCount = options.counts?.undeclared.has(name) // by the list of each visit, also after a restart
+      await store.save(isToCount ? unrested : kept, signal)
+      berth.place = isToCount ? unrested : place
     },
   }
   const engine = createEngine({

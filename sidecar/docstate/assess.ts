@@ -2,12 +2,15 @@ import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerDefaults } from './handler-options.ts'
 import type { Resolver } from './conflicts/merge.ts'
+import { isUndeclared } from './undeclared.ts'
 import type { Claim, Docstate, Registration } from './types.ts'
 
 /** What a document asks for now. The one place that reads `docstate` to decide. */
 export type Assessment =
   /** No business of ours: no handler, or it is done with, or a person has to decide. */
   | { readonly kind: 'ignore' }
+  /** As `ignore`; and its machine does not declare the state. */
+  | { readonly kind: 'undeclared' }
   | { readonly kind: 'ready'; readonly registration: Registration }
   /** Look again at this time (milliseconds since the epoch): another try is due, or a state's time is up. */
   | { readonly kind: 'wait'; readonly until: number }
@@ -18,6 +21,10 @@ export type Assessment =
   | { readonly kind: 'untimed'; readonly afterMs: number; readonly registration: Registration }
 
 const IGNORE: Assessment = { kind: 'ignore' }
+const UNDECLARED: Assessment = { kind: 'undeclared' }
+
+/** Whether there is nothing to be done with a document. */
+export const isIdle = ({ kind }: Assessment): boolean => kind === 'ignore' || kind === 'undeclared'
 
 /** The dispatch table: handlers and timeouts by type and state. */
 export interface DispatchTable {
@@ -62,7 +69,7 @@ export function createAssess({ registrations, machines }: DispatchTable): Assess
     if (typeof state !== 'string') return IGNORE
     const registration = table.get(keyOf(type, state))
     const timeout = timeouts.get(keyOf(type, state))
-    if (!registration && !timeout) return IGNORE
+    if (!registration && !timeout) return isUndeclared(machines, type, state) ? UNDECLARED : IGNORE
 
     const docstate = docstateOf(doc)
     const handled = Boolean(docstate?.handled)

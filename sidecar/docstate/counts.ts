@@ -1,6 +1,7 @@
 import { Durations } from '../core/durations.ts'
 import { noWrites } from '../couch/writer.ts'
 import type { Stored } from './store.ts'
+import type { UndeclaredCount } from './undeclared.ts'
 import type { Outcome } from './types.ts'
 
 /** Of the documents of one type and state. */
@@ -39,6 +40,8 @@ export class Counts {
   inVain = 0
   readonly conflicts = { resolved: 0, stuck: 0 }
   readonly writes = noWrites()
+  /** Documents in states that their machines do not declare, by database, as of its last list: only where there are any. */
+  readonly undeclared = new Map<string, readonly UndeclaredCount[]>()
   readonly #handlers = new Map<string, Place & { readonly counts: HandlerCounts }>()
   /** So that nothing is put together for each document. */
   readonly #known = new WeakMap<Place, HandlerCounts>()

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Share } from '../core/memory.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/revs.ts'
-import type { Assess } from './assess.ts'
+import { isIdle, type Assess } from './assess.ts'
 import type { Counts } from './counts.ts'
 import type { DueQueue } from './finding/due.ts'
 import { Flights, type Landing } from './flights.ts'
@@ -62,9 +62,10 @@ export class Dispatch {
     if (this.flights.join(doc, settled)) return undefined
     const { assess, isOurs, clock, due, leases, laneOf, recover, resolve, stamp } = this.#options
     const assessment = assess(doc, clock.now())
-    const ours = assessment.kind !== 'ignore' && (anyway || isOurs(doc))
+    const ours = !isIdle(assessment) && (anyway || isOurs(doc))
     switch (assessment.kind) {
       case 'ignore':
+      case 'undeclared':
         this.pass(doc._id)
         break
       case 'wait':
@@ -133,7 +134,7 @@ export class Dispatch {
   #landed({ departure, flight, end, newer, unread }: Landing): void {
     const { due, leases, clock } = this.#options
     if (end === 'not-ours') this.#options.counts.inVain += 1
-    const asks = this.#options.assess(flight.doc, clock.now()).kind !== 'ignore'
+    const asks = !isIdle(this.#options.assess(flight.doc, clock.now()))
     if (end === 'settled') leases.forget(flight.id)
     const cameBy = flight.seen !== undefined && compareRevs(flight.seen, flight.doc._rev) >= 0
     if (flight.saved && !flight.ofPast && !cameBy) this.#recent.add(flight.doc, asks)

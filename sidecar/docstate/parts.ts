@@ -27,6 +27,7 @@ import { createRecover } from './recover.ts'
 import { createSettle } from './settle.ts'
 import { createStamp } from './stamp.ts'
 import { createStore } from './store.ts'
+import { declaredStates, type UndeclaredCount } from './undeclared.ts'
 import { createWaits } from './waits.ts'
 
 /**
@@ -83,7 +84,10 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const readInParts = createReadInParts(database, dispatch.flights, log)
   const look = createLook(dispatch, readInParts)
   const backlog = new Backlog({ database, part, look, clock, random, log })
-  const arrivals = new Arrivals({ part, assess, dispatch, backlog, readInParts, clock, random })
+  const arrivals = new Arrivals({
+    ...{ part, assess, dispatch, backlog, readInParts, clock, random },
+    onUndeclared: () => visit && rounds.listSoon(), // one that is followed is listed every minute
+  })
   const places = visit?.places ?? createPlaceStore(database, worker)
   const watch = new Watch({
     ...{ database, part, arrivals, places, life, clock, random, log },
@@ -98,6 +102,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const rounds = createRounds({
     ...{ database, part, due, look, backlog, sweepMs, clock, random, log, prepare },
     table: () => current.table,
+    undeclared: noteUndeclared,
     sweepFirst: visit?.listFirst ?? true,
     whenCaughtUp: async () => {
       await watch.caughtUp
@@ -110,6 +115,17 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   function workOut(table: DispatchTable) {
     for (const place of placesOf(table)) counts.of(place) // what has not happened yet is told, too
     return { table, assess: createAssess(table) }
+  }
+
+  function noteUndeclared(now: readonly UndeclaredCount[]): void {
+    const before = counts.undeclared.get(database.name) ?? []
+    for (const { type, state, count } of now) {
+      if (before.some((one) => one.type === type && one.state === state)) continue
+      const declared = declaredStates(current.table.machines, type, state)
+      log.warn({ type, state, count, declared }, 'documents are in a state that their machine does not declare')
+    }
+    if (now.length > 0) counts.undeclared.set(database.name, now)
+    else counts.undeclared.delete(database.name)
   }
 
   async function prepare(stopped: AbortSignal): Promise<void> {

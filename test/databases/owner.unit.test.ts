@@ -32,6 +32,7 @@ test('whoever looks for more has places of his own', () => {
     ownerFor(endless, paid),
     ownerFor(ended),
     ownerFor(ended, paid),
+    ownerFor({ order: { payed: { mode: 'safe' }, late: {} } }),
   ]
   expect(new Set(owners).size).toBe(owners.length)
 })

@@ -23,6 +23,9 @@ const families = async (sources = sourcesOf(), format: Format = 'prometheus') =>
 function busy() {
   const counts = new Counts()
   counts.of({ type: 'order', state: 'paid' }).took.add(3)
+  for (const [i, database] of ['a', 'b'].entries()) {
+    counts.undeclared.set(database, [{ type: 'order', state: 'payed', count: i + 1 }])
+  }
   const index = new Entry({ database: 'orders', ddoc: '_design/sales', kind: 'view', name: 'by_total', rev: '1-a' }, 0)
   index.read({ seq: 3, lag: 4, isRunning: false }, 1000)
   const indexes = () => ({ counts: noIndexes, entries: [index], now: 60_000 })
@@ -45,6 +48,11 @@ test.each(FORMATS)('every metric of the catalogue is served, and no other, as it
     }
     if (!/_fds$/.test(name)) expect(samples.length, name).toBeGreaterThan(0)
   }
+})
+
+test('documents in undeclared states are added up over the databases of a glob', async () => {
+  const labels = { database: 'control', type: 'order', state: 'payed' }
+  expect(valueOf(await families(busy()), 'couchdb_sidecar_documents_undeclared', labels)).toBe(3)
 })
 
 test('a group reads what it describes, and nothing else', async () => {

@@ -7,7 +7,7 @@ import { patiently } from '../../couch/patiently.ts'
 import type { Change } from '../../feed/change.ts'
 import type { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
-import type { Assess } from '../assess.ts'
+import { isIdle, type Assess } from '../assess.ts'
 import type { Dispatch } from '../dispatch.ts'
 import type { Backlog } from './backlog.ts'
 import { UNREADABLE_MS } from './look.ts'
@@ -21,6 +21,8 @@ export interface ArrivalsOptions {
   readonly readInParts: ReadInParts
   readonly clock: Clock
   readonly random: Random
+  /** Among the rows that were taken is a document in a state that its machine does not declare. */
+  readonly onUndeclared: () => void
 }
 
 interface Arrival {
@@ -51,10 +53,13 @@ export class Arrivals {
 
   /** Resolves when there is room for more; `progress` learns what becomes of each row. */
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
-    const { dispatch } = this.#options
+    const { dispatch, assess, clock, onUndeclared } = this.#options
+    let hasUndeclared = false
     for (const row of rows) {
       const { seq, id, rev, branched, doc, deleted, bytes } = row
-      if (deleted || this.#asksForNothing(doc)) {
+      const assessment = doc && !deleted ? assess(doc, clock.now()) : undefined
+      hasUndeclared ||= assessment?.kind === 'undeclared'
+      if (deleted || (assessment && isIdle(assessment))) {
         dispatch.pass(id, rev)
         progress.skip(seq)
       } else if (doc) {
@@ -66,6 +71,7 @@ export class Arrivals {
         this.#unread.set(id, settled)
       } else progress.skip(seq)
     }
+    if (hasUndeclared) onUndeclared()
     this.#changes.changed()
     await this.#changes.until(() => this.#unread.size < MOST_UNREAD, signal)
   }
@@ -91,11 +97,6 @@ export class Arrivals {
   /** Resolves when nothing is. */
   whenRead(): Promise<void> {
     return this.#changes.until(() => !this.isReading)
-  }
-
-  #asksForNothing(doc: StoredDoc | undefined): boolean {
-    const { assess, clock } = this.#options
-    return doc !== undefined && assess(doc, clock.now()).kind === 'ignore'
   }
 
   /** What is another worker's is not looked at: if that one does nothing about it, the list has it. */

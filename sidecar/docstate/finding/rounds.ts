@@ -6,6 +6,7 @@ import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
 import type { Part } from '../../workers/sharing.ts'
 import type { DispatchTable } from '../assess.ts'
+import type { UndeclaredCount } from '../undeclared.ts'
 import type { Backlog } from './backlog.ts'
 import type { DueQueue } from './due.ts'
 import type { Look } from './look.ts'
@@ -17,6 +18,8 @@ export interface RoundsOptions {
   readonly part: Part
   readonly due: DueQueue
   readonly look: Look
+  /** Told of each list. */
+  readonly undeclared: (counts: readonly UndeclaredCount[]) => void
   readonly backlog: Backlog
   /** Between two sweeps. Milliseconds. */
   readonly sweepMs: number
@@ -49,7 +52,7 @@ export interface Rounds {
 
 export function createRounds(options: RoundsOptions): Rounds {
   const { database, table, part, due, look, backlog, sweepMs, clock, random, log } = options
-  const { whenCaughtUp, sweepFirst, prepare } = options
+  const { whenCaughtUp, sweepFirst, prepare, undeclared } = options
   let looks = 0
   let isListed = !sweepFirst
   let wake = () => {}
@@ -58,6 +61,7 @@ export function createRounds(options: RoundsOptions): Rounds {
     table,
     part,
     clock,
+    undeclared,
     horizonMs: sweepMs * 2,
     look: lookAtPage,
     later: (at) => due.later(at),

@@ -1,8 +1,10 @@
+import type { z } from 'zod'
 import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Part, Place } from '../../workers/sharing.ts'
+import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
 import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from '../assess.ts'
-import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, type Listed, keyRow } from './pages.ts'
+import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, countRow, keyRow, type Listed } from './pages.ts'
 
 export interface SweepOptions {
   readonly database: Database
@@ -14,6 +16,8 @@ export interface SweepOptions {
   readonly horizonMs: number
   /** Told of the first document of each kind that is due later. */
   readonly later: (at: number) => void
+  /** Told at each sweep how many documents are in states that their machines do not declare. */
+  readonly undeclared: (counts: readonly UndeclaredCount[]) => void
   /** Looks at documents of one place; `anyway` also at those of others. Says whether the next page is wanted. */
   readonly look: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
 }
@@ -31,20 +35,13 @@ const MAX_REMEMBERED = 1000
  *
  * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */
-export function createSweep({ database, table, part, clock, horizonMs, later, look }: SweepOptions): Sweep {
+export function createSweep(options: SweepOptions): Sweep {
+  const { database, table, part, clock, horizonMs, later, undeclared, look } = options
   let waited = new Set<string>()
 
   /** One question tells where there is anything at all: mostly there is nothing. */
-  async function occupied(
-    view: string,
-    level: number,
-    signal: AbortSignal,
-  ): Promise<(key: readonly string[]) => boolean> {
-    const options = { signal, timeoutMs: VIEW_TIMEOUT_MS }
-    const rows = await database.view(DDOC, view, keyRow, { group_level: level }, options)
-    const keys = new Set(rows.map(({ key }) => JSON.stringify(key)))
-    return (key) => keys.has(JSON.stringify(key))
-  }
+  const group = <R>(view: string, row: z.ZodType<R>, level: number, signal: AbortSignal) =>
+    database.view(DDOC, view, row, { group_level: level }, { signal, timeoutMs: VIEW_TIMEOUT_MS })
 
   /** Of documents that are due, beyond the horizon. */
   async function lookFurther(key: readonly string[], horizon: string, signal: AbortSignal): Promise<void> {
@@ -68,7 +65,10 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
         return waited.has(name)
       }
     }
-    const isOccupied = await occupied(BY_STATE, 3, signal)
+    const grouped = await group(BY_STATE, countRow, 3, signal)
+    const counts = grouped.map(({ key: [type, state], value: count }) => ({ type, state, count }))
+    undeclared(undeclaredIn(counts, known.machines))
+    const isOccupied = amongKeys(grouped)
     for (const place of placesOf(known)) {
       const isLate = lateIn(place)
       const hasEnd = known.machines[place.type]?.[place.state]?.timeout !== undefined
@@ -91,7 +91,7 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
         if (until === horizon) await lookFurther(key, horizon, signal)
       }
     }
-    const hasConflicts = await occupied(CONFLICTS, 1, signal)
+    const hasConflicts = amongKeys(await group(CONFLICTS, keyRow, 1, signal))
     for (const type of typesOf(known)) {
       if (!hasConflicts([type])) continue
       const place = { type, state: IN_CONFLICT }
@@ -105,6 +105,11 @@ export function createSweep({ database, table, part, clock, horizonMs, later, lo
     }
     waited = waiting
   }
+}
+
+function amongKeys(rows: readonly { readonly key: readonly unknown[] }[]): (key: readonly string[]) => boolean {
+  const keys = new Set(rows.map(({ key }) => JSON.stringify(key)))
+  return (key) => keys.has(JSON.stringify(key))
 }
 
 const idsOf = (rows: readonly Listed[]): string[] => rows.map(({ id }) => id)

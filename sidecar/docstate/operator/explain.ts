@@ -103,6 +103,7 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
   const assessment = createAssess(table)(doc, clock.now())
   switch (assessment.kind) {
     case 'ignore':
+    case 'undeclared':
       return []
     case 'conflict':
       return [

@@ -1,4 +1,5 @@
 import type { Counts } from '../../docstate/counts.ts'
+import { addUp } from '../../docstate/undeclared.ts'
 import type { EngineHealth, EngineLag } from '../../docstate/engine.ts'
 import { counter, defineGroup, gauge } from '../metric.ts'
 
@@ -55,6 +56,12 @@ export const ofDatabases = defineGroup({
       'Documents that were reached for, and another worker had won.',
       'docstate/dispatch.ts',
     ),
+    documents_undeclared: gauge(
+      'documents',
+      'Documents in a state that their machine does not declare: no handler takes them. Of a glob as of the last visits.',
+      'docstate/finding/sweep.ts',
+      { type: 'of the documents', state: 'the one that is not declared' },
+    ),
     conflicts_resolved_total: counter('documents', 'Conflicts of replication that were made one document.', RESOLVE),
     conflicts_stuck_total: counter(
       'documents',
@@ -89,6 +96,11 @@ export const ofDatabases = defineGroup({
       handlers_behind: added(({ lag }) => lag.slowHandlers),
       documents_in_flight: added(({ health }) => health.inFlight),
       documents_in_vain_total: counted(({ inVain }) => inVain),
+      documents_undeclared: all.flatMap(({ database, counts }) =>
+        addUp([...counts.undeclared.values()].flat()).map(
+          ({ type, state, count }) => [count, { database, type, state }] as const,
+        ),
+      ),
       conflicts_resolved_total: counted(({ conflicts }) => conflicts.resolved),
       conflicts_stuck_total: counted(({ conflicts }) => conflicts.stuck),
       write_requests_total: counted(({ writes }) => writes.requests),

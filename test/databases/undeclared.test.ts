@@ -1,0 +1,47 @@
+/** Documents in states that no machine declares, in databases that are visited: known without asking idle ones. */
+import { expect, test } from 'vitest'
+import type { Machines } from '../../ddocs/machine.ts'
+import { eventually } from '../support/eventually.ts'
+import { createPrefix, make, order, startFleet, type Rig } from './rig.ts'
+
+/** Only events bring a visit, after the first look. */
+const HARDLY = [600_000, 600_000] as const
+const before: Machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {}, held: {} } }
+const renamed: Machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {}, kept: {} } }
+
+const atRest = (rig: Rig, databases: number) =>
+  eventually(() => expect(rig.fleet()).toMatchObject({ databases, open: 0, waiting: 0 }))
+const counted = (rig: Rig, prefix: string) => Object.fromEntries(rig.tallies.all.get(`${prefix}-db-*`)!.undeclared)
+const held = (count: number) => [{ type: 'order', state: 'held', count }]
+
+test('a renamed state is found in the databases that have documents in it, also after a restart', async () => {
+  const prefix = createPrefix()
+  const [a, b] = [`${prefix}-db-a`, `${prefix}-db-b`]
+  const first = startFleet(prefix, { machines: before, lookAgainMs: HARDLY })
+  const [database, other] = await make(first, a, b)
+  await database!.put(order('o1', { state: 'held' }))
+  await other!.put(order('o2'))
+  for (const name of [a, b]) first.tell(name, 'created')
+  await eventually(() => expect(first.handled).toEqual(['o2']))
+  await atRest(first, 2)
+  expect(counted(first, prefix)).toEqual({})
+  await first.stop()
+
+  for (let starts = 0; starts < 2; starts++) {
+    const rig = startFleet(prefix, { machines: renamed, lookAgainMs: HARDLY })
+    await eventually(() => expect(counted(rig, prefix)).toEqual({ [a]: held(1) }))
+    await atRest(rig, 2)
+    await rig.stop()
+  }
+
+  const rig = startFleet(prefix, { machines: renamed, lookAgainMs: HARDLY })
+  await eventually(() => expect(counted(rig, prefix)).toEqual({ [a]: held(1) }))
+  await database!.put(order('o3', { state: 'held' }))
+  rig.tell(a)
+  await eventually(() => expect(counted(rig, prefix)).toEqual({ [a]: held(2) }))
+  await atRest(rig, 2)
+  for (const id of ['o1', 'o3']) await database!.put({ ...(await database!.get(id)), state: 'kept' })
+  rig.tell(a)
+  await eventually(() => expect(counted(rig, prefix)).toEqual({}))
+  await atRest(rig, 2)
+})
