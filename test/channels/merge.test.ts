@@ -31,7 +31,8 @@ function merge(
 }
 
 /** Whichever of the two CouchDB shows. */
-function eitherWay(one: StoredDoc, other: StoredDoc, base: StoredDoc | undefined, expected: object): void {
+function eitherWay(one: StoredDoc, other: StoredDoc, base: StoredDoc | undefined | null, expected: object): void {
+  const begin: [(StoredDoc | undefined)?, null?] = base === null ? [undefined, null] : [base] // they never were one
   for (const revs of [
     ['5-a', '5-b'],
     ['5-b', '5-a'],
@@ -39,8 +40,8 @@ function eitherWay(one: StoredDoc, other: StoredDoc, base: StoredDoc | undefined
     ['5-a', '9-b'],
   ]) {
     const [first, second] = [stored({ ...one, _rev: revs[0] }), stored({ ...other, _rev: revs[1] })]
-    expect(merge([first, second], base), revs.join()).toMatchObject(expected)
-    expect(merge([second, first], base), revs.join()).toMatchObject(expected)
+    expect(merge([first, second], ...begin), revs.join()).toMatchObject(expected)
+    expect(merge([second, first], ...begin), revs.join()).toMatchObject(expected)
   }
 }
 
@@ -161,15 +162,37 @@ describe('where nobody knows what was changed, since CouchDB has compacted it aw
       eitherWay(first, late({ members: ['carl'] }), base, { state: 'error', error })
     eitherWay(first, late({}), ready, { state: 'error', error: told('bob') })
   })
+})
 
-  test('that is for those who were one: of two that were made apart who comes first has it', () => {
-    const other = stored({ ...asked, members: ['bob'] })
-    for (const [one, two] of [
-      [ready, other],
-      [other, ready],
-    ] as const) {
-      expect(merge([one, two], undefined, null)).toMatchObject({ state: 'ready', members: [] })
-    }
+describe('of two that were made apart, on devices that did not know of each other,', () => {
+  const at = '1970-01-01T00:00:00.000Z'
+  const bobs = stored({ ...asked, members: ['bob'], data: { color: 'red' } })
+  const eves = stored({ ...asked, members: ['eve'], data: { icon: 'sun' } })
+
+  test('who is on either list is a member, whether or not the sidecar has seen one of them', () => {
+    for (const one of [bobs, stored({ ...ready, members: ['bob'], data: { color: 'red' } })])
+      eitherWay(one, eves, null, {
+        ...{
+          state: 'new',
+          ...(one.state === 'ready' && { database: 'channel-1' }),
+          data: { color: 'red', icon: 'sun' },
+        },
+        members: expect.toSatisfy((members: string[]) => [...members].sort().join() === 'bob,eve') as string[],
+      })
+  })
+
+  test('nothing is asked for anew where the other wishes nothing more', () => {
+    eitherWay(stored({ ...ready, members: ['bob'] }), stored({ ...asked, members: ['Bob'] }), null, { state: 'ready' })
+  })
+
+  test('one that has another name is another channel, of which the owner is told', () => {
+    const other = stored({ ...eves, name: 'pictures' })
+    const code = 'changed_twice'
+    eitherWay(ready, other, null, {
+      ...{ state: 'error', name: 'photos', members: [], database: 'channel-1' },
+      error: { code, at, reason: expect.stringMatching(/name: "pictures"; members: \["eve"\]/) as string },
+    })
+    expect(merge([bobs, stored({ ...other, _rev: '1-b' })], undefined, null)).toMatchObject({ state: 'error' })
   })
 })
 
@@ -239,4 +262,26 @@ test('a closing that was meant for the channel before does not close the one tha
   })
   expect(await inDb('ready')).toMatchObject({ database: second.database })
   expect((await couch.db(String(second.database)).info()).db_name).toBe(second.database)
+})
+
+test('whoever is invited by one of two devices that made the same channel offline is a member', async () => {
+  const controlDb = createControlDb()
+  const { couch } = await startWorker(controlDb)
+  const [ann, bob, eve] = [newPerson('ann'), newPerson('bob'), newPerson('eve')]
+  const phone = await addDevice(couch, controlDb, ann)
+  const [his, hers] = [await addDevice(couch, controlDb, bob), await addDevice(couch, controlDb, eve)]
+  const anns = await phone.database()
+  const made = ({ address }: { address: string }, hash: string) => ({
+    ...{ ...channel(ann, 'photos', { members: [address] }), _rev: `1-${hash.repeat(32)}` },
+    _revisions: { start: 1, ids: [hash.repeat(32)] },
+  })
+  await phone.couch.db(anns).merge([made(bob, 'a')])
+  await inState(couch, anns, 'photos', 'ready')
+  await phone.couch.db(anns).merge([made(eve, 'b')])
+  const record = (await couch.db(controlDb).withPrefix('channel:'))[0]!._id
+  for (const device of [his, hers]) await inState(couch, await device.database(), record, 'ready')
+  const members = [bob.address, eve.address]
+  expect(await inState(couch, anns, 'photos', 'ready')).toMatchObject({
+    members: expect.arrayContaining(members) as [],
+  })
 })

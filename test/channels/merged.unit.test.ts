@@ -1,0 +1,120 @@
+/** What holds of the merging of any branches of a channel, by generated ones. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { userMachines } from '../../ddocs/machines.ts'
+import { mergeChannel } from '../../sidecar/channels/wishes/merge.ts'
+import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
+import { fold } from '../../sidecar/docstate/conflicts/fold.ts'
+import type { Resolver } from '../../sidecar/docstate/conflicts/merge.ts'
+
+const { channel: machine } = userMachines
+const people = ['bob', 'carl', 'dora', 'eve'].map((name) => `${name}@example.com`)
+const onFault = (fault: unknown) => {
+  throw new Error('the resolver failed', { cause: fault })
+}
+
+const wishes = fc.record({
+  members: fc.subarray(people),
+  data: fc.dictionary(fc.constantFrom('color', 'icon'), fc.constantFrom('red', 'sun')),
+})
+/** Made by a device; seen by the sidecar, or not. */
+const made = wishes.chain((wish) =>
+  fc.constantFrom(
+    { ...wish, state: 'new' },
+    { ...wish, state: 'accepted' },
+    { ...wish, state: 'ready', database: 'channel-1' },
+  ),
+)
+const anyState = wishes.chain((wish) =>
+  fc
+    .constantFrom(...Object.keys(machine))
+    .chain((state) =>
+      fc.constantFrom(
+        { ...wish, state },
+        { ...wish, state, database: 'channel-1' },
+        { ...wish, state, database: 'channel-2' },
+      ),
+    ),
+)
+const stored = (fields: object, rev: string): StoredDoc => ({
+  ...{ _id: 'photos', _rev: rev, type: 'channel', name: 'photos', owner: 'ann@example.com' },
+  ...fields,
+})
+/** Of as many branches: no two alike. */
+const revs = (count: number) =>
+  fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 9 }), fc.constantFrom(...'abcdef')), {
+    ...{ minLength: count, maxLength: count, selector: (rev) => rev.join('-') },
+  })
+const resolver: Resolver = mergeChannel({ now: () => 0 })
+
+const branchesOf = (one: fc.Arbitrary<object>, count: number) =>
+  fc
+    .tuple(fc.array(one, { minLength: count, maxLength: count }), revs(count))
+    .map(([docs, all]) => docs.map((doc, at) => stored(doc, all[at]!.join('-'))))
+
+const merge = ([shown, ...others]: readonly StoredDoc[], begin: object = { base: undefined }): Doc =>
+  fold(
+    shown!,
+    others.map((leaf) => ({ leaf, base: undefined, ...begin })),
+    { machine, resolver, onFault },
+  )
+const plain = ({ members, _rev: _, ...doc }: Doc & { members?: unknown }) => {
+  return { ...doc, members: [...((members as string[] | undefined) ?? [])].sort() }
+}
+
+test('of channels that were made apart all members are united, whichever is shown, and merging again changes nothing', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 2, max: 4 }).chain((count) => branchesOf(made, count)),
+      (branches) => {
+        const merged = merge(branches)
+        const all = [...new Set(branches.flatMap(({ members }) => members as string[]))].sort()
+        expect(plain(merged).members).toEqual(all)
+        expect(plain(merge([...branches].reverse())).members).toEqual(all)
+        for (const leaf of branches)
+          expect(plain(merge([stored(merged, '10-a'), leaf])).members, String(leaf.state)).toEqual(all)
+      },
+    ),
+  )
+})
+
+test('two branches make the same document, whichever of them is shown', () => {
+  fc.assert(
+    fc.property(
+      branchesOf(anyState, 2),
+      fc.option(anyState),
+      fc.constantFrom('0-a', undefined),
+      ([one, other], base, baseRev) => {
+        const begin = baseRev && { base: base ? stored(base, baseRev) : undefined, baseRev }
+        expect(plain(merge([one!, other!], begin))).toEqual(plain(merge([other!, one!], begin)))
+      },
+    ),
+  )
+})
+
+test('no merge leads into a state that is none, also of branches that are in one', () => {
+  const any = fc.oneof(
+    anyState,
+    wishes.map((wish) => ({ ...wish, state: 'bogus' })),
+  )
+  fc.assert(
+    fc.property(
+      branchesOf(any, 3),
+      fc.option(any),
+      fc.constantFrom('0-a', undefined),
+      fc.boolean(),
+      (branches, base, baseRev, isTheirOwn) => {
+        const begin = baseRev && { base: base ? stored(base, baseRev) : undefined, baseRev }
+        const { state } = isTheirOwn
+          ? merge(branches, begin)
+          : fold(
+              branches[0]!,
+              branches.slice(1).map((leaf) => ({ leaf, base: undefined, ...begin })),
+              { machine, resolver: () => ({ ...branches[1]!, state: 'bogus' }), onFault: () => undefined },
+            )
+        const isAnyKnown = branches.some((branch) => Object.hasOwn(machine, String(branch.state)))
+        if (isAnyKnown) expect(Object.keys(machine)).toContain(state)
+      },
+    ),
+  )
+})
