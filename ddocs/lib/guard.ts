@@ -91,11 +91,11 @@ function docstateRefusal(newDoc: Doc, before: Doc | null): string | undefined {
 
 function creationRefusal(machine: Machine, write: Write): string | undefined {
   const { newDoc, mayHaveSteps } = write
-  const [states, type] = [Object.keys(machine), String(newDoc.type)]
+  const type = String(newDoc.type)
   const nextOf = (state: string) => writableFrom(machine, state, false)
-  const begins = states.filter((state) => machine[state]?.create === 'client')
+  const begins = beginsOf(machine)
   const isUnknown = mayHaveSteps && isUponUnknown(write)
-  const first = isUnknown ? begins.concat(...states.map(nextOf)) : begins
+  const first = isUnknown ? anyOf(machine, nextOf) : begins
   const writable = mayHaveSteps ? withSteps(first, nextOf) : begins
   if (writable.indexOf(String(newDoc.state)) >= 0) return undefined
   const what = isUnknown
@@ -108,7 +108,8 @@ function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx, mayHave
   const from = String(before.state)
   const to = String(newDoc.state)
   const nextOf = (state: string) => writableFrom(machine, state, isOwner(userCtx, before))
-  const writable = mayHaveSteps ? withSteps(nextOf(from), nextOf) : nextOf(from)
+  const first = mayHaveSteps && !has(machine, from) ? anyOf(machine, nextOf) : nextOf(from) // a state that is none heals
+  const writable = mayHaveSteps ? withSteps(first, nextOf) : first
   if (writable.indexOf(to) >= 0) return handoverRefusal(machine, before, newDoc)
   const next = nextIn(machine, from)
   const allowed = Object.keys(next)
@@ -116,6 +117,13 @@ function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx, mayHave
     .map((state) => (next[state] === 'owner' ? `${state} (by its owner)` : state))
   return `${a(newDoc.type)} document in state ${from} may be written in state ${allowed.join(' or ') || '(none)'}; got ${quote(to)}`
 }
+
+const beginsOf = (machine: Machine): string[] =>
+  Object.keys(machine).filter((state) => machine[state]?.create === 'client')
+
+/** What may be written upon whatever it was. */
+const anyOf = (machine: Machine, nextOf: (state: string) => string[]): string[] =>
+  beginsOf(machine).concat(...Object.keys(machine).map(nextOf))
 
 const nextIn = (machine: Machine, state: string): Readonly<Record<string, Writer>> =>
   (has(machine, state) && machine[state]?.next) || {}

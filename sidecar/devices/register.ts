@@ -31,9 +31,14 @@ export function registerDevices(control: Control<ControlMachines>, options: Regi
   control.resolve('device', mergeDevice)
 }
 
-/** Where nobody knows who changed a field it is the sidecar's: codes and roles must not come back from a device. */
-const mergeDevice: Resolver = (conflict) =>
-  mergeFields(conflict.base ? conflict : { ...conflict, base: onlyIn(conflict) })
+/**
+ * Where nobody knows who changed a field it is the sidecar's: codes and roles must not come back from a device. Of two that
+ * never were one, the other is somebody else's: nothing of it is taken.
+ */
+export const mergeDevice: Resolver = (conflict) => {
+  if (conflict.baseRev === undefined) return conflict.ours
+  return mergeFields(conflict.base ? conflict : { ...conflict, base: onlyIn(conflict) })
+}
 
 /** As if both had begun with what they have in common by name, and `theirs` had changed none of it. */
 function onlyIn({ ours, theirs }: Conflict): StoredDoc {

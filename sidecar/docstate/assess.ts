@@ -60,13 +60,12 @@ export type Assess = (doc: StoredDoc, now: number) => Assessment
 export function createAssess({ registrations, machines }: DispatchTable): Assess {
   const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
   const timeouts = timeoutsOf(machines)
-  const types = new Set(typesOf({ registrations, machines }))
 
   return (doc, now) => {
     const { type, state } = doc
-    if (typeof type !== 'string') return IGNORE
-    if (doc._conflicts && types.has(type)) return { kind: 'conflict', registration: conflictOf(type) }
-    if (typeof state !== 'string') return IGNORE
+    // Whatever type it shows: a branch of ours may be hidden by one of another.
+    if (doc._conflicts && !doc._id.startsWith('_design/')) return { kind: 'conflict', registration: conflictOf(type) }
+    if (typeof type !== 'string' || typeof state !== 'string') return IGNORE
     const registration = table.get(keyOf(type, state))
     const timeout = timeouts.get(keyOf(type, state))
     if (!registration && !timeout) return isUndeclared(machines, type, state) ? UNDECLARED : IGNORE
@@ -110,8 +109,8 @@ function timeoutsOf(machines: Machines): Map<string, Timeout> {
 }
 
 /** Settling a conflict is a flight like any other; no handler takes part in it. */
-const conflictOf = (type: string): Registration => {
-  return { type, state: IN_CONFLICT, mode: 'safe', handler: () => Promise.resolve(), options: handlerDefaults }
+const conflictOf = (type: unknown): Registration => {
+  return { type: String(type), state: IN_CONFLICT, mode: 'safe', handler: () => Promise.resolve(), options: handlerDefaults }
 }
 
 const keyOf = (type: string, state: string) => `${type}\0${state}`

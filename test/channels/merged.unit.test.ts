@@ -4,15 +4,11 @@ import { expect, test } from 'vitest'
 import { userMachines } from '../../ddocs/machines.ts'
 import { mergeChannel } from '../../sidecar/channels/wishes/merge.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
-import { fold } from '../../sidecar/docstate/conflicts/fold.ts'
-import type { Resolver } from '../../sidecar/docstate/conflicts/merge.ts'
+import { fold, type FoldOptions } from '../../sidecar/docstate/conflicts/fold.ts'
+import type { Conflict, Resolver } from '../../sidecar/docstate/conflicts/merge.ts'
 
 const { channel: machine } = userMachines
 const people = ['bob', 'carl', 'dora', 'eve'].map((name) => `${name}@example.com`)
-const onFault = (fault: unknown) => {
-  throw new Error('the resolver failed', { cause: fault })
-}
-
 const wishes = fc.record({
   members: fc.subarray(people),
   data: fc.dictionary(fc.constantFrom('color', 'icon'), fc.constantFrom('red', 'sun')),
@@ -46,13 +42,26 @@ const revs = (count: number) =>
     ...{ minLength: count, maxLength: count, selector: (rev) => rev.join('-') },
   })
 const resolver: Resolver = mergeChannel({ now: () => 0 })
+const strict: Pick<FoldOptions, 'resolver' | 'onFault'> = {
+  resolver,
+  onFault: (fault: unknown) => {
+    throw new Error('the resolver failed', { cause: fault })
+  },
+}
+/** Of a branch in a state that is none the resolver may make another: then it does not count. */
+const lenient: typeof strict = { resolver, onFault: () => undefined }
+const foolish: typeof strict = { ...lenient, resolver: ({ theirs }: Conflict) => ({ ...theirs, state: 'bogus' }) }
 
 const branchesOf = (one: fc.Arbitrary<object>, count: number) =>
   fc
     .tuple(fc.array(one, { minLength: count, maxLength: count }), revs(count))
     .map(([docs, all]) => docs.map((doc, at) => stored(doc, all[at]!.join('-'))))
 
-const merge = ([shown, ...others]: readonly StoredDoc[], begin: object = { base: undefined }): Doc =>
+const merge = (
+  [shown, ...others]: readonly StoredDoc[],
+  begin: object = { base: undefined },
+  { resolver, onFault } = strict,
+): Doc =>
   fold(
     shown!,
     others.map((leaf) => ({ leaf, base: undefined, ...begin })),
@@ -105,13 +114,7 @@ test('no merge leads into a state that is none, also of branches that are in one
       fc.boolean(),
       (branches, base, baseRev, isTheirOwn) => {
         const begin = baseRev && { base: base ? stored(base, baseRev) : undefined, baseRev }
-        const { state } = isTheirOwn
-          ? merge(branches, begin)
-          : fold(
-              branches[0]!,
-              branches.slice(1).map((leaf) => ({ leaf, base: undefined, ...begin })),
-              { machine, resolver: () => ({ ...branches[1]!, state: 'bogus' }), onFault: () => undefined },
-            )
+        const { state } = merge(branches, begin, isTheirOwn ? lenient : foolish)
         const isAnyKnown = branches.some((branch) => Object.hasOwn(machine, String(branch.state)))
         if (isAnyKnown) expect(Object.keys(machine)).toContain(state)
       },

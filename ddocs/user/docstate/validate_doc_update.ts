@@ -22,6 +22,8 @@ const MOST = 150_000
 /** The sidecar makes documents of these ids, and nobody else. */
 const RESERVED = /^(device-|channel:)/
 const OF_DEVICES = /^device-/
+/** Documents of these ids are subscriptions, whoever makes them. */
+const OF_SUBSCRIPTIONS = /^subscription:/
 
 export default function validate(
   this: { readonly machines: Machines },
@@ -41,6 +43,8 @@ export default function validate(
   const isRevoked = isUnknown && type === 'device' && OF_DEVICES.test(String(newDoc._id))
   const isOurs = type === 'device' || RESERVED.test(String(newDoc._id))
   if (!there && isOurs && !isRevoked) forbid('documents whose ids begin so are the sidecar’s own')
+  if (!there && type !== 'subscription' && OF_SUBSCRIPTIONS.test(String(newDoc._id)))
+    forbid('documents whose ids begin so are subscriptions')
   if (typeof type !== 'string' || !has(SIDECARS, type)) return
   const fields = presentOf({ ...before, ...newDoc }, SIDECARS[type] ?? [])
   const kept = fields.filter((field) => has(newDoc, field) || !mayLeaveOut)

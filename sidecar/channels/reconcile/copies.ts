@@ -4,6 +4,7 @@
  */
 import { isObject } from '../../../ddocs/lib/document.ts'
 import { same } from '../../../ddocs/lib/same.ts'
+import { userMachines } from '../../../ddocs/machines.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
 import { syncpointOf } from '../../accounts/names.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
@@ -56,8 +57,9 @@ const isHandled = ({ docstate }: StoredDoc): boolean => isObject(docstate) && do
 const copyIdOf = (record: StoredRecord, { address }: StoredAccount): string =>
   record.owner === address ? record.document : record._id
 
-/** Of an owner's channel. */
-const WAITING = ['new', 'accepted', 'ready']
+/** Of an owner's channel. One that is in no state, as nobody wrote it, is mended. */
+const isWaiting = ({ state }: Doc): boolean =>
+  ['new', 'accepted', 'ready'].includes(String(state)) || !Object.hasOwn(userMachines.channel, String(state))
 
 function channelCopy(
   record: StoredRecord,
@@ -69,12 +71,11 @@ function channelCopy(
   const isOwner = owner === account.address
   if (isOpen(record) && isMember(record, account.address)) {
     const given = { database, syncpoint: syncpointOf(syncUrl, database), owner_role }
-    if (!isOwner || !there) {
+    if (!isOwner || there?.type !== 'channel') {
       const copy = { type: 'channel', state: 'ready', name, owner, members, ...(data && { data }), ...given }
       return differing({ ...copy, _id: copyIdOf(record, account) }, there)
     }
-    const isWaiting = there.type === 'channel' && WAITING.includes(String(there.state))
-    if (!isWaiting || !isAsWished(record, there as Channel & StoredDoc)) return undefined
+    if (!isWaiting(there) || !isAsWished(record, there as Channel & StoredDoc)) return undefined
     return differing({ ...there, ...given, state: 'ready' }, there)
   }
   if (there?.type !== 'channel') return undefined

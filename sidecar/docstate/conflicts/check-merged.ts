@@ -1,16 +1,20 @@
+import type { Machine } from '../../../ddocs/machine.ts'
 import type { Doc } from '../../couch/documents.ts'
+import { isKnown } from './merge.ts'
 
 /**
  * What is wrong with the document that a resolver made of `ours` and another, as text: what JavaScript lets through and
  * the types do not. Undefined: nothing.
  */
-export function checkMerged(made: unknown, ours: Doc): string | undefined {
+export function checkMerged(made: unknown, ours: Doc, machine?: Machine): string | undefined {
   if (typeof made !== 'object' || made === null) return `expected a document, got ${nameOf(made)}`
   if (isPromise(made)) return 'expected a document, got a promise: a resolver is not async'
   if (Array.isArray(made) || !isPlain(made)) return `expected a document, got ${nameOf(made)}`
   const { type, state } = made as Partial<Doc>
   if (type !== ours.type) return `expected type ${textOf(ours.type)}, got ${textOf(type)}`
   if (typeof ours.state === 'string' && typeof state !== 'string') return `expected a state, got ${textOf(state)}`
+  if (isKnown(machine, ours.state) && !isKnown(machine, state))
+    return `expected a state of the machine, got ${textOf(state)}`
   try {
     JSON.stringify(made)
     return undefined

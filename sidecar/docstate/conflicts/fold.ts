@@ -41,11 +41,11 @@ export function fold(shown: StoredDoc, branches: readonly Branch[], options: Fol
 }
 
 /** A resolver gets copies: what it changes in them must not look like what was there before. */
-function fieldsOf(conflict: Conflict, { resolver, onFault }: FoldOptions): Doc {
+function fieldsOf(conflict: Conflict, { machine, resolver, onFault }: FoldOptions): Doc {
   if (!resolver) return mergeFields(conflict)
   try {
     const made: unknown = resolver(copyJson(conflict))
-    const fault = checkMerged(made, conflict.ours)
+    const fault = checkMerged(made, conflict.ours, machine)
     if (fault === undefined) return JSON.parse(JSON.stringify(made)) as Doc
     onFault(fault)
   } catch (thrown) {
@@ -60,7 +60,7 @@ const OWNERLESS = 'merged:'
  * A claim that is carried into a merged document was dead, and stands there so that its entry is parked or tried again. It
  * is nobody's any more: a worker that comes back must not take the document for its own.
  */
-function ownerless(docstate: Docstate | undefined): Docstate | undefined {
+export function ownerless(docstate: Docstate | undefined): Docstate | undefined {
   if (!docstate || !isClaim(docstate.claim) || docstate.claim.token.startsWith(OWNERLESS)) return docstate
   return { ...docstate, claim: { ...docstate.claim, token: `${OWNERLESS}${docstate.claim.token}` } }
 }

@@ -35,6 +35,8 @@ export const mergeFields: Resolver = ({ ours, theirs, base }) => {
 /** Which of two revisions has made the transition that counts: negative if the first has. */
 export function compareTransitions(a: StoredDoc, b: StoredDoc, base: StoredDoc | undefined, machine?: Machine): number {
   if (a.state !== b.state) {
+    const [aIsKnown, bIsKnown] = [isKnown(machine, a.state), isKnown(machine, b.state)]
+    if (aIsKnown !== bIsKnown) return aIsKnown ? -1 : 1
     if (base && a.state === base.state) return 1
     if (base && b.state === base.state) return -1
     const [aFromB, bFromA] = [isReachable(machine, b.state, a.state), isReachable(machine, a.state, b.state)]
@@ -43,6 +45,10 @@ export function compareTransitions(a: StoredDoc, b: StoredDoc, base: StoredDoc |
   const [ofA, ofB] = [docstateOf(a) ? 0 : 1, docstateOf(b) ? 0 : 1] // the sidecar has written the one with its field
   return ofA - ofB || compareRevs(b._rev, a._rev)
 }
+
+/** Whether a document can be in this state, as far as its machine says. */
+export const isKnown = (machine: Machine | undefined, state: unknown): boolean =>
+  machine === undefined || (typeof state === 'string' && Object.hasOwn(machine, state))
 
 /** Whether `to` comes after `from`, by any number of transitions. */
 function isReachable(machine: Machine | undefined, from: unknown, to: unknown): boolean {

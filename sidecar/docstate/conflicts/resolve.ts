@@ -5,12 +5,14 @@ import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { CouchError, type CouchErrorCode } from '../../couch/errors.ts'
 import type { Writer } from '../../couch/writer.ts'
-import type { DispatchTable } from '../assess.ts'
+import { docstateOf, type DispatchTable } from '../assess.ts'
+import { withDocstate } from '../documents.ts'
 import { readBranches, type Branches } from './branches.ts'
 import { carryBodies, MOST_BYTES } from './carry.ts'
 import type { DueQueue } from '../finding/due.ts'
-import { fold, mergedAlready, naming, sameDocument, type Branch } from './fold.ts'
+import { fold, mergedAlready, naming, ownerless, sameDocument, type Branch } from './fold.ts'
 import type { Fly } from '../fly.ts'
+import { oneType, type OneType } from './one-type.ts'
 import type { Life } from '../life.ts'
 import { takingOut } from '../claims/rivals.ts'
 import type { Waits } from '../waits.ts'
@@ -47,12 +49,11 @@ export function createResolve(options: ResolveOptions): Fly {
   const { branches: leases, stuck } = options.waits
   const carrying = createExclusive() // bodies of attachments: of one document at a time
 
-  async function merge(id: string, branches: Branches, losing: readonly StoredDoc[]): Promise<StoredDoc> {
-    const shown = branches.leaves[0]!
+  async function merge(id: string, branches: Branches, { type, own }: OneType): Promise<StoredDoc> {
+    const [first, ...losing] = own
     const others: Branch[] = []
-    for (const leaf of losing) others.push({ leaf, ...(await branches.begin(shown, leaf)) })
-    const type = String(shown.type)
-    return fold(shown, others, {
+    for (const leaf of losing) others.push({ leaf, ...(await branches.begin(first!, leaf)) })
+    const merged = fold(first!, others, {
       machine: table.machines[type],
       resolver: table.resolvers?.get(type),
       onFault: (fault) =>
@@ -61,6 +62,8 @@ export function createResolve(options: ResolveOptions): Fly {
           'the resolver failed; its document is merged as those without one',
         ),
     })
+    const { _rev } = branches.leaves[0]!
+    return first!._rev === _rev ? merged : withDocstate({ ...merged, _rev }, ownerless(docstateOf(merged)))
   }
 
   async function write(merged: StoredDoc, leaves: readonly StoredDoc[]): Promise<Step> {
@@ -103,18 +106,22 @@ export function createResolve(options: ResolveOptions): Fly {
     if (!shown || others.length === 0) return undefined
     const known = mergedAlready(leaves)
     const losing = others.filter((leaf) => !known.includes(leaf))
+    const typed = oneType([shown, ...losing], table)
+    if (!typed) return undefined // the app's own, which has its own way
     if (losing.length > 0) {
       const waitMs = leases.remaining(id, [shown, ...losing])
       if (waitMs > 0) {
         due.add(id, clock.now() + waitMs)
         return undefined
       }
-      const merged = await merge(id, branches, losing)
+      const merged = await merge(id, branches, typed)
       // Of several, some may be left beside it: then it must be known that they are in it.
       if (losing.length > 1 || !sameDocument(merged, shown)) {
         const written = await write(naming(merged, others), leaves)
         if (written.kind !== 'done') return written
       }
+      const types = typed.strange.map(({ type }) => type)
+      if (types.length > 0) log.warn({ doc: id, type: typed.type, types }, 'branches of other types were taken out')
     }
     return takeOut(id, others)
   }

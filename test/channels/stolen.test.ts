@@ -1,0 +1,69 @@
+/** What a device that was stolen sends into its owner's database: it is its owner's until it is revoked, and may write there. */
+import { expect, test } from 'vitest'
+import type { Database } from '../../sidecar/couch/database.ts'
+import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
+import { eventually } from '../support/eventually.ts'
+import { channel, inState, startWithOwner } from './rig.ts'
+
+async function start() {
+  const all = await startWithOwner()
+  const { couch, ann, own } = all
+  await own.put(channel(ann, 'photos'))
+  return { ...all, ready: await inState(couch, own.name, 'photos', 'ready') }
+}
+
+/** By replication, as long as it likes: no guard sees what it stands beside. */
+async function send(own: Database, doc: Doc & { _id: string }, length: number): Promise<void> {
+  const ids = Array.from({ length }, (_, at) => `${'e'.repeat(30)}${String(10 + at)}`)
+  await own.merge([{ ...doc, _rev: `${length}-${ids[0]!}`, _revisions: { start: length, ids } }])
+}
+
+async function close(own: Database): Promise<void> {
+  await eventually(async () => {
+    const { docstate: _entry, ...photos } = await own.get<StoredDoc & { docstate?: unknown }>('photos')
+    await own.put({ ...photos, state: 'closing', close: 'delete' })
+  })
+}
+
+test.each([
+  ['a document of the app’s', { type: 'note', text: 'mine' }],
+  ['a subscription', { type: 'subscription', state: 'paused', channel_id: 'photos' }],
+])('%s in the place of a channel takes nothing away: its owner closes the channel', async (_, fields) => {
+  const { couch, own, ready } = await start()
+  await send(own, { _id: 'photos', ...fields }, 30)
+  await eventually(async () => {
+    expect(await couch.db(own.name).get('photos', { conflicts: true })).toMatchObject({
+      ...{ type: 'channel', state: 'ready', database: ready.database, name: 'photos' },
+    })
+    expect((await couch.db(own.name).leaves('photos')).filter(({ _deleted }) => !_deleted)).toHaveLength(1)
+  })
+  await close(own)
+  await inState(couch, own.name, 'photos', 'closed')
+})
+
+test('a channel that is in a state that is none is closed by its owner', async () => {
+  const { couch, own, ready } = await start()
+  await couch.db(own.name).put({ ...ready, state: 'paused' })
+  await close(own)
+  await inState(couch, own.name, 'photos', 'closed')
+})
+
+test('a channel that is in a state that is none, or no channel, is mended when its account is looked at', async () => {
+  const { couch, control, own, ready } = await start()
+  for (const wedged of [
+    { ...ready, state: 'paused' },
+    { _id: 'photos', _rev: ready._rev, type: 'subscription', state: 'ready' },
+  ]) {
+    const { _rev } = await couch.db(own.name).get('photos')
+    await couch.db(own.name).put({ ...wedged, _rev })
+    await eventually(async () => control.put({ ...(await control.withPrefix('account:'))[0]!, state: 'changed' }))
+    const mended = { type: 'channel', state: 'ready', database: ready.database }
+    await eventually(async () => expect(await couch.db(own.name).get('photos')).toMatchObject(mended))
+  }
+})
+
+test('nothing but a subscription can be made under the id of one', async () => {
+  const { own } = await start()
+  for (const fields of [{ type: 'note' }, { type: 'channel', state: 'new' }, {}])
+    await expect(own.put({ _id: 'subscription:music', ...fields })).rejects.toThrow(/subscriptions/)
+})
