@@ -4,6 +4,7 @@
  */
 import { credentialFaults } from './credentials.ts'
 import type { Doc } from './document.ts'
+import { codeFaults, nameFaults } from './name.ts'
 import { patternFaults, presentOf, secretFaults, textFaults, unchangedFaults, unknownFaults } from './shape.ts'
 
 const CLIENTS = ['owner', 'device_code', 'name', 'credentials', 'secret_sha256']
@@ -19,12 +20,17 @@ export function deviceFaults(doc: Doc): string[] {
     ...textFaults(doc, '_id', 200),
     ...patternFaults(doc, 'owner', ADDRESS, 'an email address'),
     ...patternFaults(doc, 'device_code', /^[A-Za-z0-9-]{4,32}$/, '4 to 32 letters, digits or hyphens'),
-    ...(doc.name === undefined ? [] : textFaults(doc, 'name', 100)),
+    ...(doc.name === undefined ? [] : shownNameFaults(doc)),
+    ...(doc.state === 'new' ? codeFaults(doc) : []),
     ...credentialFaults(doc.credentials, { mayGenerate: true }),
     ...secretFaults(doc),
     ...unknownFaults(doc, ['type', 'state', ...CLIENTS, ...SIDECARS]),
   ]
 }
+
+/** What the mail shows, before it is sent: a device that was registered with another name may go on, and be revoked. */
+const shownNameFaults = (doc: Doc): string[] =>
+  doc.state === 'new' ? nameFaults(doc, 'name', 100, doc.device_code) : textFaults(doc, 'name', 100)
 
 /**
  * What a client may not have changed, or written, in a device document. `before` is null for a new one. Asking twice

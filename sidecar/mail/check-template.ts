@@ -5,6 +5,7 @@ import { filesOf, kinds, type MailKind } from './kinds.ts'
 export function checkTemplate(kind: MailKind, file: string, text: string): string[] {
   const names: readonly string[] = kinds[kind].values
   const { needs } = kinds[kind]
+  const strangers: readonly string[] = kinds[kind].strangers
   const { subject, html } = filesOf(kind)
   try {
     const tags = tagsOf(mustache.parse(text) as Token[])
@@ -15,6 +16,8 @@ export function checkTemplate(kind: MailKind, file: string, text: string): strin
     if (needs !== undefined && file !== subject && !tags.some((tag) => tag.name === needs)) {
       faults.push(`expected {{${needs}}} somewhere in it, got a mail without the ${needs}`)
     }
+    const written = tags.filter(({ name }) => file === subject && strangers.includes(name))
+    faults.push(...written.map(({ name }) => `expected a subject without {{${name}}}, which strangers write`))
     if (file === html && tags.some((tag) => tag.kind === '&')) {
       faults.push('expected {{…}}, got {{{…}}} or {{&…}}, which would put what strangers wrote into HTML as it is')
     }

@@ -3,15 +3,18 @@
  * the device shows is never in a mail: it is what proves that the reader of the mail has the device in hand.
  */
 export const confirmTexts = {
-  'confirm.subject.txt': 'Confirm your device {{name}}',
+  'confirm.subject.txt': 'Confirm your device',
 
   'confirm.txt': `Hello,
 
 a device called "{{name}}" asks to be registered with your address, {{owner}}.
 
-If that is your device, open this link and type in the code that the device shows:
+If that is your device, and you have it before you, open this link and type in the code that the device shows:
 
 {{link}}
+
+The device can then read and change all that your devices share, invite others, and revoke your other devices. So type
+in no code that somebody has told or written to you, and none that is not on the screen of your own device.
 
 The link is good for {{expires_in}}.
 
@@ -30,13 +33,20 @@ If it was not you, ignore this mail: nothing happens without the code.
     <div style="max-width: 34em; margin: 0 auto">
       <p>Hello,</p>
       <p>a device called <b>{{name}}</b> asks to be registered with your address, {{owner}}.</p>
-      <p>If that is your device, open this page and type in the code that the device shows:</p>
+      <p>
+        If that is your device, and you have it before you, open this page and type in the code that the device shows:
+      </p>
       <p style="margin: 28px 0">
         <a
           href="{{link}}"
           style="display: inline-block; padding: 14px 28px; border-radius: 8px; background: #b3261e; color: #ffffff; text-decoration: none; font-weight: 600"
           >Confirm the device</a
         >
+      </p>
+      <p>
+        The device can then read and change all that your devices share, invite others, and revoke your other devices.
+        <b>So type in no code that somebody has told or written to you</b>, and none that is not on the screen of your
+        own device.
       </p>
       <p>The link is good for {{expires_in}}.</p>
       <p style="color: #767676">If it was not you, ignore this mail: nothing happens without the code.</p>

@@ -3,13 +3,15 @@
  * app is to be had, only yours can tell.
  */
 export const inviteTexts = {
-  'invite.subject.txt': '{{owner}} invites you to {{channel}}',
+  'invite.subject.txt': 'You are invited to a channel',
 
   'invite.txt': `Hello,
 
 {{owner}} invites you to the channel "{{channel}}".
 
 To see it, register a device with this address, {{member}}. The channel is there as soon as the device is confirmed.
+
+Whoever is in the channel sees your address, and what you write there.
 
 If you do not know {{owner}}, ignore this mail: nothing happens.
 `,
@@ -30,6 +32,7 @@ If you do not know {{owner}}, ignore this mail: nothing happens.
         To see it, register a device with this address, {{member}}. The channel is there as soon as the device is
         confirmed.
       </p>
+      <p>Whoever is in the channel sees your address, and what you write there.</p>
       <p style="color: #767676">If you do not know {{owner}}, ignore this mail: nothing happens.</p>
     </div>
   </body>

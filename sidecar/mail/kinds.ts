@@ -30,12 +30,19 @@ export const kinds: {
   readonly [K in MailKind]: {
     readonly texts: Readonly<Record<string, string>>
     readonly values: readonly (keyof MailValues[K])[]
+    /** Those that strangers have written. They are in no subject: that is read first, and with the least doubt. */
+    readonly strangers: readonly (keyof MailValues[K])[]
     /** Without it the mail would be of no use. */
     readonly needs?: keyof MailValues[K]
   }
 } = {
-  confirm: { texts: confirmTexts, values: ['name', 'link', 'expires_in', 'owner'], needs: 'link' },
-  invite: { texts: inviteTexts, values: ['owner', 'member', 'channel'] },
+  confirm: {
+    texts: confirmTexts,
+    values: ['name', 'link', 'expires_in', 'owner'],
+    strangers: ['name', 'owner'],
+    needs: 'link',
+  },
+  invite: { texts: inviteTexts, values: ['owner', 'member', 'channel'], strangers: ['owner', 'member', 'channel'] },
 }
 
 /** The files that a kind of mail is made from. */

@@ -61,3 +61,18 @@ test.each(['needless', 'error'])('an invitation that has ended as %s begins anew
   const again = await inState(couch, controlDb, waiting!._id, 'waiting')
   expect(again._rev).not.toBe(waiting!._rev)
 })
+
+test.each(['see evil.example', 'https://evil', 'call eve@example.com'])(
+  'nobody is invited to a channel by a name that speaks in the mail: %s',
+  async (name) => {
+    const { couch, control, ann, own, mails } = await startWithOwner()
+    await own.put(channel(ann, 'photos', { name, members: [newPerson('bob').address] }))
+    const { error } = await inState(couch, own.name, 'photos', 'error')
+    expect(error).toMatchObject({
+      code: 'bad_channel',
+      reason: expect.stringContaining('name: expected no link') as string,
+    })
+    expect(await control.withPrefix('invitation:')).toEqual([])
+    expect(mails).toEqual([])
+  },
+)

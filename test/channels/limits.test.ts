@@ -82,9 +82,9 @@ test('what is answered does not tell who has a device', async () => {
   const mails = Array.from({ length: 250 }, (_, i) => ({ key: `somebody-${i}`, at: new Date().toISOString() }))
   await eventually(async () => control.put({ ...(await control.get(ledger)), mails }))
   const reasons: unknown[] = []
-  for (const { address } of [known, unknown]) {
-    await own.put(channel(ann, `photos-${address}`, { members: [address] }))
-    const { error } = await inState(couch, own.name, `photos-${address}`, 'error')
+  for (const [id, { address }] of Object.entries({ 'photos-1': known, 'photos-2': unknown })) {
+    await own.put(channel(ann, id, { members: [address] }))
+    const { error } = await inState(couch, own.name, id, 'error')
     reasons.push({ ...(error as object), at: undefined })
   }
   expect(reasons[0]).toMatchObject({ code: 'too_many_invitations' })

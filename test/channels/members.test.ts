@@ -75,7 +75,8 @@ test('who has no device yet gets one mail, and finds the channel when he has one
   await phone.couch.db(anns).put(channel(ann, 'photos', { members: [bob.address] }))
   const ready = await inState(phone.couch, anns, 'photos', 'ready')
   await eventually(() => expect(mails).toHaveLength(1))
-  expect(mails[0]).toMatchObject({ to: bob.address, subject: `${ann.address} invites you to photos` })
+  expect(mails[0]).toMatchObject({ to: bob.address, subject: 'You are invited to a channel' })
+  expect(mails[0]!.text).toContain(`${ann.address} invites you to the channel "photos"`)
 
   await phone.couch.db(anns).put({ ...ready, state: 'new', members: [bob.address, newPerson('carl').address] })
   await eventually(() => expect(mails).toHaveLength(2))

@@ -34,13 +34,19 @@ describe('the built-in confirmation mail', () => {
 
   it('says which device asks, for whom, where to confirm, how long, and what to do if it was not you', () => {
     const { subject, text, html } = confirm(values)
-    expect(subject).toBe('Confirm your device phone')
+    expect(subject).toBe('Confirm your device')
     for (const part of ['phone', 'owner@example.com', '24 hours', 'If it was not you']) {
       expect(text).toContain(part)
       expect(html).toContain(part)
     }
     expect(text).toContain(`\n${values.link}\n`)
     expect(html.replaceAll('&#x2F;', '/')).toContain(`href="${values.link}"`)
+  })
+
+  it('says what confirming gives away, and that no code counts but the one on the device in hand', () => {
+    const { text, html } = confirm(values)
+    for (const part of ['read and change all that your devices share', 'no code that somebody has told'])
+      for (const body of [text, html]) expect(body.replace(/\s+/g, ' ')).toContain(part)
   })
 
   it('keeps text as it is and escapes HTML', () => {
@@ -51,34 +57,34 @@ describe('the built-in confirmation mail', () => {
   })
 
   it.each(['a\r\nBcc: victim@example.com', 'a\nb', 'a\u2028b', 'a\u0085b', 'a\0b', 'a\vb'])(
-    'has no line break in the subject or in the sentence, whatever the name: %j',
+    'has no line break in the sentence, whatever the name: %j',
     (name) => {
       const { subject, text } = confirm({ ...values, name })
-      expect(subject).not.toMatch(/[\p{Cc}\u2028\u2029]/u)
+      expect(subject).toBe('Confirm your device')
       expect(text).toContain(`a device called "${name.replace(/[^ -~]+/g, ' ')}" asks`)
     },
   )
 
   it('does not let a name turn the direction of reading', () => {
-    expect(confirm({ ...values, name: 'x\u202Egnp.exe' }).subject).toBe('Confirm your device xgnp.exe')
+    expect(confirm({ ...values, name: 'x\u202Egnp.exe' }).text).toContain('called "xgnp.exe" asks')
   })
 
   it('cuts a name that is a letter of its own', () => {
-    const { subject } = confirm({ ...values, name: '🐧'.repeat(5000) })
-    expect(subject).toBe(`Confirm your device ${'🐧'.repeat(80)}…`)
+    const { text } = confirm({ ...values, name: '🐧'.repeat(5000) })
+    expect(text).toContain(`called "${'🐧'.repeat(80)}…" asks`)
   })
 
   it('does not read Mustache in what strangers wrote', () => {
-    expect(confirm({ ...values, name: '{{link}}' }).subject).toBe('Confirm your device {{link}}')
+    expect(confirm({ ...values, name: '{{link}}' }).text).toContain('called "{{link}}" asks')
   })
 })
 
 describe("a user's folder", () => {
   it('replaces each text by the file of its name', () => {
-    own('confirm.subject.txt', 'Neues Gerät: {{name}}\n')
+    own('confirm.subject.txt', 'Neues Gerät: {{expires_in}}\n')
     own('confirm.txt', '{{! a comment }}Bitte: {{{link}}}')
     const { subject, text, html } = loadTemplates(folder).confirm(values)
-    expect(subject).toBe('Neues Gerät: phone')
+    expect(subject).toBe('Neues Gerät: 24 hours')
     expect(text).toBe(`Bitte: ${values.link}`)
     expect(html).toBe(loadTemplates().confirm(values).html)
   })
@@ -102,6 +108,8 @@ describe("a user's folder", () => {
     ['confirm.txt', '{{#name}}{{lnik}}{{/name}} {{link}}', 'got {{lnik}}'],
     ['confirm.txt', '{{> link}} {{link}}', 'got {{> link}}'],
     ['confirm.subject.txt', '{{subject}}', 'got {{subject}}'],
+    ['confirm.subject.txt', 'New: {{name}}', 'expected a subject without {{name}}'],
+    ['invite.subject.txt', 'From {{owner}}', 'expected a subject without {{owner}}'],
   ])('with a fault is refused at the start, naming the file: %s %j', (name, text, fault) => {
     own(name, text)
     expect(faultsOf()).toEqual([expect.stringContaining(join(folder, name))])

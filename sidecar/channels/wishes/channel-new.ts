@@ -1,3 +1,4 @@
+import { nameFaults } from '../../../ddocs/lib/name.ts'
 import { Reject } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Accounts } from '../../accounts/accounts.ts'
@@ -34,7 +35,10 @@ export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, c
   async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
     if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
     const again = record && record.state !== 'closed' ? lookedAtAgain(record, doc) : undefined
-    if (!again) await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
+    if (!again) {
+      refuseName(doc)
+      await refuseUnfit(await ownerOf(doc, ctx, accounts)) // before anything is written
+    }
     await refuseCrowd(newcomers, record, doc, owner, ctx.signal)
     if (again) return again
     if (record) await isTold(record, doc, ctx)
@@ -68,6 +72,12 @@ async function isTold(record: StoredRecord, { _id }: Channel, ctx: Context): Pro
   const before = record.document === _id ? undefined : await ctx.find(record.document)
   if (before?.type === 'channel' && isUntold(before, record))
     throw new Error(`the channel ${before._id} is being closed; another one can have its name after that`)
+}
+
+/** It goes into the mails by which members are invited. */
+function refuseName(doc: Channel): void {
+  const faults = nameFaults(doc, 'name', 100)
+  if (faults.length > 0) throw new Reject('bad_channel', faults.join('; '))
 }
 
 /** The name is what a channel is found by. */

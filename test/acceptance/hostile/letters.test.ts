@@ -38,9 +38,9 @@ test('the id under which mails are counted is not for clients', async () => {
 
 describe('a mail shows the name as it is, in one line and to its owner only', () => {
   test.each([
-    ['=?utf-8?q?x=0D=0ABcc:_victim=40example.com?=', '= ?utf-8?q?x=0D=0ABcc:_victim=40example.com?='],
-    ['%0D%0ABcc: victim@example.com'],
-    ['\\r\\nBcc: victim@example.com'],
+    ['=?utf-8?q?x=0D=0ABcc:_victim=40example?=', '= ?utf-8?q?x=0D=0ABcc:_victim=40example?='],
+    ['%0D%0ABcc: victim'],
+    ['\\r\\nBcc: victim'],
     ['<script>alert(1)</script>'],
     ['{{link}}{{{owner}}}{{> x}}'],
     ['Bob’s 📱'],
@@ -55,9 +55,24 @@ describe('a mail shows the name as it is, in one line and to its owner only', ()
     const mails = await stage.mailsTo(device.owner)
     expect(mails).toHaveLength(1)
     expect(mails[0]!.to).toEqual([device.owner])
-    expect(mails[0]!.subject).toBe(`Confirm your device ${shown}`)
+    expect(mails[0]!.subject).toBe('Confirm your device')
     expect(mails[0]!.text).toContain(`"${shown}"`)
   })
+})
+
+test.each([
+  'if asked, the code is 1234',
+  'the code: １-２-３-４',
+  '1️⃣2️⃣3️⃣4️⃣',
+  'see https://evil.example',
+  'evil.example',
+  'call eve@example.com',
+])('a name that speaks in the mail is refused, and nobody is mailed: %j', async (name) => {
+  const device = newDevice({ name, device_code: '1234' })
+  const refused = await stage.control.member.put(device).catch((thrown: unknown) => thrown)
+  if (refused instanceof Error) expect(refused.message).toMatch(/name: expected/)
+  else await untilState(stage, device._id, 'error') // where CouchDB's engine cannot tell, the handler does
+  expect(await stage.mailsTo(device.owner)).toEqual([])
 })
 
 describe('an address is refused with a reason, and nobody is mailed', () => {
@@ -91,7 +106,7 @@ describe('an owner is the same in every spelling, and nobody else', () => {
     ['homoglyph', '\u043Ewner@example.com', 'owner@example.com', false],
     ['full width', 'ｏwner@example.com', 'owner@example.com', false],
     ['dotless', 'ownerı@example.com', 'owneri@example.com', false],
-    ['plus', 'owner+phone@example.com', 'owner@example.com', false],
+    ['plus', 'another+phone@example.com', 'another@example.com', false],
     ['emoji', '😀@example.com', '😁@example.com', false],
   ])('%s: %s and %s', async (_, one, other, same) => {
     const devices = [newDevice({ owner: one }), newDevice({ owner: other })]

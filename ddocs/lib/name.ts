@@ -1,0 +1,59 @@
+/**
+ * Names that a client gives, and that a mail shows to somebody else. A mail is trusted by whom it comes from, so a name
+ * must not speak in it: no link, no address, and not the code that its reader is to read off the device.
+ */
+import { quote, type Doc } from './document.ts'
+import { textFaults } from './shape.ts'
+
+/** What cannot be seen, and turns or splits what can. */
+const INVISIBLE =
+  /[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]/g
+/** Zeros of scripts, each with its nine followers. */
+const ZEROS = [0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6].concat(
+  ...[0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0xff10],
+)
+
+const LINK =
+  /[a-z][a-z0-9+.-]*:\/\/|\b(?:mailto|tel|sms|data|javascript):|\bwww\b|[^\s@]\s*@\s*[^\s@]|[^\s.]\.[^\s.\d]{2}|\d+\.\d+\.\d+\.\d+/
+
+/** What is wrong with a name, as sentences. */
+export function nameFaults(doc: Doc, field: string, max: number, code?: unknown): string[] {
+  const faults = textFaults(doc, field, max)
+  if (faults.length > 0) return faults
+  const name = folded(String(doc[field]))
+  if (LINK.test(name))
+    faults.push(`${field}: expected no link and no address (put a space after a dot), got ${quote(doc[field])}`)
+  if (typeof code === 'string' && tells(name, code)) faults.push(`${field}: expected a name without the device_code`)
+  return faults
+}
+
+/** The code of a device, where the mail shows what the device has written: in its owner's address, and its own id. */
+export function codeFaults({ _id, owner, device_code: code }: Doc): string[] {
+  const words = folded(`${String(_id)} ${String(owner)}`).split(/[^a-z0-9]+/)
+  const isShown = typeof code === 'string' && words.indexOf(folded(code)) >= 0
+  return isShown ? ['device_code: expected one that is no word of the address or of the _id'] : []
+}
+
+/** As it looks: without what is invisible, in small letters, digits and dots of one kind. */
+function folded(text: string): string {
+  const { normalize } = text as { normalize?: (form: string) => string } // not everywhere CouchDB runs this
+  return (normalize ? normalize.call(text, 'NFKC') : text)
+    .replace(INVISIBLE, '')
+    .replace(/[^\u0000-\u007f]/g, digitOf)
+    .replace(/[\u2024\u3002\uff0e\uff61]/g, '.')
+    .replace(/[\ufe6b\uff20]/g, '@')
+    .toLowerCase()
+}
+
+function digitOf(character: string): string {
+  const point = character.charCodeAt(0)
+  const zero = ZEROS.filter((first) => point >= first && point < first + 10)[0]
+  return zero === undefined ? character : String(point - zero)
+}
+
+/** Also with other things between. */
+function tells(name: string, code: string): boolean {
+  const plain = folded(code).replace(/[^a-z0-9]/g, '')
+  const isNumber = /^\d+$/.test(plain)
+  return plain !== '' && name.replace(isNumber ? /\D/g : /[^a-z0-9]/g, '').indexOf(plain) >= 0
+}
