@@ -85,7 +85,7 @@ export const settings = z.object({
   }),
   SIDECAR_MAILS_PER_OWNER: described(whole(1, 1_000_000).prefault('5'), {
     argument: 'number',
-    meaning: 'the most mails to one address within an hour',
+    meaning: 'the most mails to one mailbox that one sender may cause within an hour; all senders four times as many',
   }),
   SIDECAR_INVITES_PER_OWNER: described(whole(0, 1_000_000).prefault('20'), {
     argument: 'number',

@@ -42,7 +42,7 @@ export const mailOwner =
     const { key } = ctx
     const owner = normaliseAddress(doc.owner)
     const before = goodCodes(doc, now)
-    await takeMailOrEnd(ctx, { owner, before, mailsPerOwner, now })
+    await takeMailOrEnd(ctx, { owner, by: doc.inbox?.by, before, mailsPerOwner, now })
 
     const code = newCode()
     const codes = ofLastMails([...before, { hash: hashCode(code), expires_at: isoTime(now + confirmExpiryMs), key }])
@@ -76,16 +76,17 @@ function ofLastMails(codes: readonly SentCode[]): readonly SentCode[] {
 
 interface Wanted {
   readonly owner: string
+  readonly by: string | undefined
   readonly before: readonly SentCode[]
   readonly mailsPerOwner: number
   readonly now: number
 }
 
 /** One place among the mails of this hour, and another one where an earlier try of this mail may have been sent. */
-async function takeMailOrEnd(ctx: Context, { owner, before, mailsPerOwner, now }: Wanted): Promise<void> {
+async function takeMailOrEnd(ctx: Context, { owner, by, before, mailsPerOwner, now }: Wanted): Promise<void> {
   const perhapsSent = before.filter(({ key }) => key === ctx.key).length
-  const line = perhapsSent === 0 ? ctx.key : `${ctx.key}/${perhapsSent}`
-  if (await takeMail(ctx, owner, line, mailsPerOwner, now)) return
+  const key = perhapsSent === 0 ? ctx.key : `${ctx.key}/${perhapsSent}`
+  if (await takeMail(ctx, { owner, key, by }, mailsPerOwner, now)) return
   const many = `no more than ${mailsPerOwner} mails an hour go to one address`
   // A mail that was asked for in time is tried until it is known to be sent.
   if (perhapsSent > 0) throw new SidecarError('too_many_mails', `${many}; looking again later`)

@@ -29,8 +29,11 @@ export interface SentCode {
 export interface FromInbox {
   /** The SHA-256 of the secret that its writer chose. */
   readonly secret_sha256?: string
-  /** Its writer's last revision that was taken in: what comes with an older one is a repetition. */
-  readonly inbox?: { readonly rev: string }
+  /**
+   * `rev`: its writer's last revision that was taken in, what comes with an older one is a repetition. `by`: from where that
+   * came, so that one place cannot use up what all others may have.
+   */
+  readonly inbox?: { readonly rev: string; readonly by?: string }
 }
 
 /** What was sent to the owner: any code that has not expired will do, since mails may cross. */

@@ -1,20 +1,41 @@
 import { isoTime } from '../core/clock.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { Documents } from './documents.ts'
-import { ownerHashOf } from './names.ts'
+import { mailboxHashOf } from './names.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 /** So many may take at once. */
 const TRIES = 50
 
+/** Beside one sender who names a mailbox as often as he may there is room for so many others. */
+const SENDERS = 4
+
 interface Line {
   readonly key: string
   readonly at: string
+  /** Who has asked for it, where that is counted. */
+  readonly by?: string
 }
 
-/** Counts the mails to an owner. False if that many have gone to him within the last hour. */
-export const takeMail = (documents: Documents, owner: string, key: string, limit: number, now: number) =>
-  takeFrom(documents, `mails:${ownerHashOf(owner)}`, key, limit, now)
+/** A mail that is asked for. */
+export interface Wanted {
+  readonly owner: string
+  readonly key: string
+  /** Who asks, as far as that is known. */
+  readonly by?: string | undefined
+}
+
+/**
+ * Counts the mails to a mailbox. False if one sender has had that many sent there within the last hour, or all together a few
+ * times as many: so nobody who names an address again and again keeps its owner from being mailed.
+ */
+export const takeMail = (documents: Documents, { owner, key, by }: Wanted, limit: number, now: number) =>
+  write(documents, `mails:${mailboxHashOf(owner)}`, now, (lines) => {
+    const others = without(lines, [key])
+    const isNew = others.length === lines.length
+    const isFull = others.length >= limit * SENDERS || others.filter((line) => line.by === by).length >= limit
+    return isNew && isFull ? undefined : [...others, { key, at: isoTime(now), ...(by !== undefined && { by }) }]
+  })
 
 /**
  * Counts the mails of the last hour in one small document of this id, so that all workers count together and a restart

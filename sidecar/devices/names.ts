@@ -10,6 +10,20 @@ const digest = (text: string) => createHash('sha256').update(text).digest('hex')
 export const normaliseAddress = (address: string): string =>
   readableAddress(address.trim().toLowerCase().normalize('NFC'))
 
+/**
+ * Who reads what goes to an address, as far as one can guess: what follows a plus, and dots, make no other mailbox with most
+ * providers. For counting alone, where a wrong guess makes two people share a number.
+ */
+function mailboxOf(address: string): string {
+  const normal = normaliseAddress(address)
+  const [local = '', domain = ''] = normal.split('@')
+  const name = local.replace(/(?!^)\+.*$/, '').replaceAll('.', '')
+  return `${name}@${domain}`
+}
+
+/** Names a mailbox in ids without showing the address. */
+export const mailboxHashOf = (address: string): string => digest(mailboxOf(address))
+
 /** The CouchDB user of a device: derived, so that two runs make the same one, and never a name that a client chose. */
 export const userNameOf = (deviceId: string): string => `device-${digest(deviceId)}`
 

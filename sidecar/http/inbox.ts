@@ -5,6 +5,7 @@
  * It is open to pages of every origin, also with the credentials that PouchDB makes browsers send along: it looks at
  * none of them. A secret comes in a header that no browser adds by itself.
  */
+import { createHmac, randomBytes } from 'node:crypto'
 import { Hono, type Context } from 'hono'
 import { cors } from 'hono/cors'
 import type { Hashing } from '../devices/passwords.ts'
@@ -37,6 +38,9 @@ export interface InboxRouteOptions extends InboxRatesOptions {
  */
 export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts }: InboxRouteOptions): Hono {
   const { writes, reads, shares } = createInboxRates({ perMinute, limit, clock })
+  const key = randomBytes(16)
+  /** Whoever reads the documents does not learn the addresses, and nobody can find out by trying all of them. */
+  const nameOf = (address: string) => createHmac('sha256', key).update(address).digest('hex').slice(0, 16)
 
   function pay(c: Context, rates: Rates, count: number): void {
     const waitMs = rates.take(clientAddress(c, proxies), count)
@@ -49,10 +53,11 @@ export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts
   /** All of them, one after the other. Throws `HttpError` if there was no room for one: then all are sent again. */
   async function receive(c: Context, docs: readonly JsonObject[], replicated: boolean): Promise<Row[]> {
     pay(c, writes, docs.length)
-    const hasShare = () => shares.take(clientAddress(c, proxies)) === 0
+    const address = clientAddress(c, proxies)
+    const hasShare = () => shares.take(address) === 0
     const rows: (Row | undefined)[] = []
     for (const doc of docs) {
-      rows.push(rowOf(doc._id, await inbox.receive({ doc, replicated }, hasShare).catch(notReady)))
+      rows.push(rowOf(doc._id, await inbox.receive({ doc, replicated, by: nameOf(address) }, hasShare).catch(notReady)))
     }
     if (!rows.every((row) => row !== undefined)) throw full()
     return rows

@@ -8,6 +8,8 @@ export interface Sent {
   readonly doc: Readonly<Record<string, unknown>>
   /** By replication: `_rev` is the document's own revision (`new_edits: false`), not the one that it changes. */
   readonly replicated: boolean
+  /** From where it comes. */
+  readonly by: string
 }
 
 /** A document that says whose it is. */
@@ -16,12 +18,13 @@ export interface Arrival {
   readonly id: string
   readonly rev: string | undefined
   readonly replicated: boolean
+  readonly by: string
   /** All that the writer has to say, without CouchDB's own fields. Ids are those of the control database. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 
 /** The arrival, or why it is none, as a sentence. */
-export function arrivalOf({ doc, replicated }: Sent): Arrival | string {
+export function arrivalOf({ doc, replicated, by }: Sent): Arrival | string {
   const { _id, _rev, _revisions, _conflicts, ...fields } = doc
   const faults = [...idFaults(doc), ...revFaults(_rev, replicated), ...ownerFaults(fields)]
   if (faults.length > 0) return faults.join('; ')
@@ -30,7 +33,7 @@ export function arrivalOf({ doc, replicated }: Sent): Arrival | string {
   const secret = fields.secret_sha256 as string
   const { device_id: device } = fields
   const ours = typeof device === 'string' ? { ...fields, device_id: inboxIdOf(secret, device) } : fields
-  return { id: inboxIdOf(secret, _id as string), rev: _rev as string | undefined, replicated, fields: ours }
+  return { id: inboxIdOf(secret, _id as string), rev: _rev as string | undefined, replicated, by, fields: ours }
 }
 
 const idFaults = (doc: Doc): string[] =>

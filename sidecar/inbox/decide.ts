@@ -25,7 +25,7 @@ export type Decision =
 
 /** @param before the document as it is now, if there is one */
 export function decide(arrival: Arrival, before: StoredDoc | undefined): Decision {
-  const { id, replicated, fields } = arrival
+  const { id, replicated, by, fields } = arrival
   const last = lastRevision(before)
   const rev = replicated && arrival.rev ? arrival.rev : nextRevision(arrival.rev, contentHash(contentOf(arrival)))
   if (rev === last) return { kind: 'repeated', rev }
@@ -34,7 +34,9 @@ export function decide(arrival: Arrival, before: StoredDoc | undefined): Decisio
 
   const doc: NewDoc = before ? { ...asLeft(before), ...asWritten(fields, before) } : { ...fields, _id: id }
   const reason = refusalOf(doc, before)
-  return reason === undefined ? { kind: 'write', doc: { ...doc, inbox: { rev } }, rev } : { kind: 'refused', reason }
+  return reason === undefined
+    ? { kind: 'write', doc: { ...doc, inbox: { rev, by } }, rev }
+    : { kind: 'refused', reason }
 }
 
 /** Undefined also where an admin has put something else there. */

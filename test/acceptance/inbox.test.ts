@@ -18,9 +18,9 @@ function createApp({ sidecar }: Registration) {
   const secret = randomBytes(16).toString('hex')
   const inbox = `${sidecar.url}/inbox`
   return {
-    async send(doc: object) {
+    async send(doc: object, from = '192.0.2.1') {
       const secret_sha256 = createHash('sha256').update(secret).digest('hex')
-      const headers = { 'content-type': 'application/json' }
+      const headers = { 'content-type': 'application/json', 'x-forwarded-for': from }
       const answer = await fetch(inbox, { method: 'POST', headers, body: JSON.stringify({ ...doc, secret_sha256 }) })
       return { status: answer.status, body: (await answer.json()) as Record<string, string> }
     },
@@ -125,4 +125,19 @@ test('where no document a minute is taken there is no inbox', async () => {
   const registration = await startRegistration({ SIDECAR_INBOX_RATE: '0' })
   expect((await createApp(registration).send(newDevice())).status).toBe(404)
   expect((await fetch(`${registration.sidecar.url}/inbox`)).status).toBe(404)
+})
+
+test('whoever names an address again and again does not stop its owner from registering', async () => {
+  const registration = await startRegistration({ SIDECAR_PROXIES: '1', SIDECAR_MAILS_PER_OWNER: '2' })
+  const [name, domain] = newDevice().owner.split('@')
+  const stranger = createApp(registration)
+  const ids = ['one', 'two', 'three']
+  for (const [at, _id] of ids.entries()) {
+    await stranger.send(newDevice({ _id, owner: `${name}+${at}@${domain}` }))
+    const refused = { state: 'error', error: { code: 'too_many_mails' } }
+    await stranger.untilFate(_id, at < 2 ? { state: 'confirming' } : refused)
+  }
+  const owner = createApp(registration)
+  await owner.send(newDevice({ owner: `${name}@${domain}` }), '198.51.100.1')
+  await owner.untilFate('phone', { state: 'confirming' })
 })

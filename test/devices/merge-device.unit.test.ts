@@ -3,7 +3,13 @@ import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { mergeDevice } from '../../sidecar/devices/register.ts'
 
 const ours = { _id: 'phone', _rev: '3-a', type: 'device', state: 'confirming', owner: 'ann@example.com' } as StoredDoc
-const theirs = { ...ours, _rev: '1-b', state: 'new', owner: 'eve@example.com', credentials: { salt: 'eve' } } as StoredDoc
+const theirs = {
+  ...ours,
+  _rev: '1-b',
+  state: 'new',
+  owner: 'eve@example.com',
+  credentials: { salt: 'eve' },
+} as StoredDoc
 
 test('nothing of a device that somebody else made under the same id comes into it', () => {
   expect(mergeDevice({ ours, theirs, base: undefined })).toEqual(ours)

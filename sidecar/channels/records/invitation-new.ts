@@ -2,7 +2,7 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { giveBack, takeFrom } from '../../devices/mail-ledger.ts'
-import { ownerHashOf } from '../../devices/names.ts'
+import { mailboxHashOf } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Templates } from '../../mail/templates.ts'
 import { isMember, isOpen, isRecord, type Invitation } from '../documents.ts'
@@ -36,7 +36,7 @@ export const mailInvitation = (options: InvitationOptions) => async (doc: Invita
 /** One among its owner's, and one among those to this address: both, or none. Whose own are used up writes nothing. */
 async function takePlaces({ _id, owner, member }: Invitation, ctx: Context, options: InvitationOptions) {
   const now = options.clock.now()
-  const [to, by] = [`invitations:to-${ownerHashOf(member)}`, `invitations:by-${ownerHashOf(owner)}`]
+  const [to, by] = [`invitations:to-${mailboxHashOf(member)}`, `invitations:by-${mailboxHashOf(owner)}`]
   if (!(await takeFrom(ctx, by, _id, options.invitesPerOwner, now))) return false
   if (await takeFrom(ctx, to, _id, MOST_TO_ONE, now)) return true
   await giveBack(ctx, by, _id, now)

@@ -6,7 +6,7 @@ import { createExclusiveByKey } from '../../core/exclusive.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { takeAll } from '../../devices/mail-ledger.ts'
-import { ownerHashOf } from '../../devices/names.ts'
+import { mailboxHashOf, ownerHashOf } from '../../devices/names.ts'
 import { isMember, isOpen, type Channel, type ChannelRecord } from '../documents.ts'
 import { membersOf } from '../shape.ts'
 import type { Records } from './records.ts'
@@ -45,7 +45,7 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
       find: (id: string) => control.find(id, {}, options),
       put: (doc: Doc) => control.put(doc, options),
     }
-    const ledger = `invitations:new-${ownerHashOf(owner)}`
+    const ledger = `invitations:new-${mailboxHashOf(owner)}`
     const keys = addresses.map(ownerHashOf)
     return exclusive(ledger, () => takeAll(documents, ledger, keys, MOST_NAMED, clock.now()))
   }
