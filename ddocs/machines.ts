@@ -1,7 +1,10 @@
 import { defineMachines } from './machine.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
-const QUARTER_MS = 15 * 60 * 1000
+const HOUR_MS = DAY_MS / 24
+const QUARTER_MS = HOUR_MS / 4
+const WEEK_MS = 7 * DAY_MS
+const MONTH_MS = 30 * DAY_MS
 
 /** The machines of the control database. `docs/machines.md` shows them as diagrams, made from this table. */
 export const controlMachines = defineMachines({
@@ -18,13 +21,29 @@ export const controlMachines = defineMachines({
     confirmed: { mode: 'safe', next: { active: 'sidecar', error: 'sidecar', revoked: 'owner' } },
     active: { mode: 'safe', next: { revoked: 'owner', error: 'sidecar' } },
     revoked: { mode: 'safe' },
-    expired: { next: { new: 'client', revoked: 'owner' } },
-    error: { next: { new: 'client', confirmed: 'sidecar', revoked: 'owner' } },
+    expired: {
+      next: { new: 'client', revoked: 'owner', forgotten: 'sidecar' },
+      timeout: { afterMs: WEEK_MS, next: 'forgotten' },
+    },
+    error: {
+      next: { new: 'client', confirmed: 'sidecar', revoked: 'owner', forgotten: 'sidecar' },
+      timeout: { afterMs: WEEK_MS, next: 'forgotten' },
+    },
+    forgotten: { mode: 'safe' },
   },
   confirm: {
     clicked: { mode: 'safe', create: 'client', next: { used: 'sidecar', error: 'sidecar' } },
-    used: {},
-    error: {},
+    used: { next: { forgotten: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'forgotten' } },
+    error: { next: { forgotten: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'forgotten' } },
+    forgotten: { mode: 'safe' },
+  },
+  mail_ledger: {
+    counting: { create: 'sidecar', next: { over: 'sidecar' }, timeout: { afterMs: HOUR_MS, next: 'over' } },
+    over: { mode: 'safe', next: { counting: 'sidecar' } },
+  },
+  guesses: {
+    counting: { create: 'sidecar', next: { over: 'sidecar' }, timeout: { afterMs: DAY_MS, next: 'over' } },
+    over: { mode: 'safe', next: { counting: 'sidecar' } },
   },
   account: {
     new: { mode: 'unsafe', create: 'sidecar', next: { changed: 'sidecar', error: 'sidecar' } },
@@ -42,8 +61,7 @@ export const controlMachines = defineMachines({
   },
   channel_end: {
     waiting: { create: 'sidecar', next: { due: 'sidecar' }, timeout: { afterMs: QUARTER_MS, next: 'due' } },
-    due: { mode: 'safe', next: { done: 'sidecar' } },
-    done: {},
+    due: { mode: 'safe' },
   },
   invitation: {
     new: {
@@ -52,9 +70,11 @@ export const controlMachines = defineMachines({
       next: { sent: 'sidecar', waiting: 'sidecar', needless: 'sidecar', error: 'sidecar' },
     },
     waiting: { next: { new: 'sidecar' }, timeout: { afterMs: QUARTER_MS, next: 'new' } },
-    sent: {},
-    needless: { next: { new: 'sidecar' } },
-    error: { next: { new: 'sidecar' } },
+    sent: { next: { over: 'sidecar' }, timeout: { afterMs: MONTH_MS, next: 'over' } },
+    over: { mode: 'safe', next: { sent: 'sidecar' } },
+    needless: { next: { new: 'sidecar', forgotten: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'forgotten' } },
+    error: { next: { new: 'sidecar', forgotten: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'forgotten' } },
+    forgotten: { mode: 'safe', next: { new: 'sidecar' } },
   },
 })
 

@@ -8,10 +8,11 @@ import { ddocsFolder } from '../deploy/compile.ts'
 import type { Compiler } from '../deploy/compiler.ts'
 import { makeDatabase } from '../deploy/make-database.ts'
 import type { Control } from '../docstate/control.ts'
+import { forget } from '../docstate/forget.ts'
 import type { Templates } from '../mail/templates.ts'
 import { reconcile } from './reconcile/account-changed.ts'
 import { closeChannel, tellClosed } from './records/close.ts'
-import { mailInvitation } from './records/invitation-new.ts'
+import { keepInvitation, mailInvitation } from './records/invitation-new.ts'
 import { endAgain } from './records/look-again.ts'
 import { makeChannel } from './records/make.ts'
 import { tellMembers } from './records/members.ts'
@@ -90,6 +91,8 @@ export function createChannels(options: ChannelsOptions): Channels {
       control.safe('channel_end', 'due', endAgain({ couch }), UNTIL_DONE)
       const inviting = { accounts, templates, clock, invitesPerOwner }
       control.unsafe('invitation', 'new', mailInvitation(inviting), MAIL_TRIES)
+      control.safe('invitation', 'over', keepInvitation({ accounts }), UNTIL_DONE)
+      control.safe('invitation', 'forgotten', forget, UNTIL_DONE)
       control.resolve('account', mergeAccount)
       control.resolve('channel_record', mergeRecord)
     },

@@ -1,6 +1,7 @@
 import { Reject } from '../core/errors.ts'
 import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
+import { forget } from '../docstate/forget.ts'
 import { credentialFaults } from '../../ddocs/lib/credentials.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 import { hashedPassword, type Device, type HashedPassword } from './documents.ts'
@@ -68,4 +69,12 @@ export const takeAccount =
   async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
     await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
     if (typeof doc.owner === 'string') await accounts.remind(doc.owner, { signal: ctx.signal })
+  }
+
+/** device forgotten: deleted. It never was active, or is so no more; but a user may have been made for it. */
+export const forgetDevice =
+  ({ users }: { readonly users: Pick<DeviceUsers, 'revoke'> }) =>
+  async (doc: Device & StoredDoc & { readonly state: 'forgotten' }, ctx: Context) => {
+    await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
+    return forget(doc)
   }

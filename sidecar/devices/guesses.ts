@@ -45,7 +45,12 @@ export async function takePlace(
     }
     const more = [...others, { guess, until }]
     try {
-      await documents.put({ ...stored, _id, type: 'guesses', guesses: more })
+      const timeout_at = more
+        .map((one) => one.until)
+        .sort()
+        .at(-1)
+      const docstate = { state: 'counting', timeout_at } // none of these counts any more then
+      await documents.put({ ...stored, _id, type: 'guesses', state: 'counting', guesses: more, docstate })
       return more
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown

@@ -72,7 +72,8 @@ async function write(
     const mails = next(((ledger?.mails ?? []) as Line[]).filter(({ at }) => Date.parse(at) > now - HOUR_MS))
     if (!mails) return false
     try {
-      await documents.put({ ...ledger, _id, type: 'mail_ledger', mails })
+      const docstate = { state: 'counting', timeout_at: isoTime(now + HOUR_MS) } // none of these counts any more then
+      await documents.put({ ...ledger, _id, type: 'mail_ledger', state: 'counting', mails, docstate })
       return true
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown

@@ -5,7 +5,8 @@ import type { StoredDoc } from '../couch/documents.ts'
 import type { Control } from '../docstate/control.ts'
 import { mergeFields, type Conflict, type Resolver } from '../docstate/conflicts/merge.ts'
 import { matchCodes } from './confirm-clicked.ts'
-import { giveAccount, takeAccount } from './device-account.ts'
+import { forget } from '../docstate/forget.ts'
+import { forgetDevice, giveAccount, takeAccount } from './device-account.ts'
 import { mailOwner, type MailOptions } from './device-new.ts'
 import type { DeviceUsers } from './users.ts'
 
@@ -28,6 +29,10 @@ export function registerDevices(control: Control<ControlMachines>, options: Regi
   control.safe('confirm', 'clicked', matchCodes(options))
   control.safe('device', 'confirmed', giveAccount(options))
   control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE)
+  control.safe('device', 'forgotten', forgetDevice(options), UNTIL_DONE)
+  control.safe('confirm', 'forgotten', forget, UNTIL_DONE)
+  control.safe('mail_ledger', 'over', forget, UNTIL_DONE)
+  control.safe('guesses', 'over', forget, UNTIL_DONE)
   control.resolve('device', mergeDevice)
 }
 

@@ -110,7 +110,13 @@ function timeoutsOf(machines: Machines): Map<string, Timeout> {
 
 /** Settling a conflict is a flight like any other; no handler takes part in it. */
 const conflictOf = (type: unknown): Registration => {
-  return { type: String(type), state: IN_CONFLICT, mode: 'safe', handler: () => Promise.resolve(), options: handlerDefaults }
+  return {
+    type: String(type),
+    state: IN_CONFLICT,
+    mode: 'safe',
+    handler: () => Promise.resolve(),
+    options: handlerDefaults,
+  }
 }
 
 const keyOf = (type: string, state: string) => `${type}\0${state}`

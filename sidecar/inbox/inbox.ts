@@ -8,7 +8,7 @@ import type { InboxCounts } from './counts.ts'
 import { decide, type Decision } from './decide.ts'
 import { fateOf, type Fate } from './fate.ts'
 import { hashOfSecret, inboxIdOf } from './names.ts'
-import { createRoom } from './room.ts'
+import { createRoom, type StrangersType } from './room.ts'
 
 /** What came of a document that was sent. `rev` is the writer's. */
 export type Received =
@@ -58,7 +58,7 @@ export function createInbox({ database, homeOf, limit, clock, counts, log }: Inb
       const before = await database.find(arrival.id)
       const decision = decide(arrival, before)
       if (decision.kind !== 'write') return decision
-      if (!before && decision.doc.type === 'device' && !(await room.take(hasShare))) return { kind: 'full' }
+      if (!before && !(await room.take(decision.doc.type as StrangersType, hasShare))) return { kind: 'full' }
       try {
         await database.put(decision.doc)
         return { kind: 'taken', rev: decision.rev }

@@ -195,7 +195,7 @@ test.each(sample(['delete', 'archive'], 2))(
     expect(end).toMatchObject({ state: 'waiting', docstate: { timeout_at: expect.any(String) as string } })
     const docstate = { state: 'waiting', timeout_at: new Date().toISOString() }
     await control.put({ ...end, docstate })
-    await inState(couch, control.name, end._id, 'done')
+    await eventually(async () => expect(await control.find(end._id)).toBeUndefined())
     if (close === 'delete') expect(await exists(name)).toBe(false)
     else expect(await couch.db(name).security()).toMatchObject({ members: { roles: ['_admin'] } })
   },

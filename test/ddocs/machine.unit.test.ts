@@ -20,7 +20,9 @@ test('a handler returns a state that the table lets the sidecar write, or its ow
 })
 
 test('a handler is of the mode that the table declares, for a state that it declares', () => {
-  expectTypeOf<HandledState<ControlMachines, 'device', 'safe'>>().toEqualTypeOf<'confirmed' | 'active' | 'revoked'>()
+  expectTypeOf<HandledState<ControlMachines, 'device', 'safe'>>().toEqualTypeOf<
+    'confirmed' | 'active' | 'revoked' | 'forgotten'
+  >()
   expectTypeOf<HandledState<ControlMachines, 'device', 'unsafe'>>().toEqualTypeOf<'new'>()
 
   const control = createControl(controlMachines)

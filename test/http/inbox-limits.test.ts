@@ -108,6 +108,15 @@ test('beyond so many devices that wait for their owners no more are taken, but a
   expect((await rig.post(three)).status).toBe(201)
 })
 
+test('what strangers have sent is kept up to ten times as many documents, whatever they are', async () => {
+  const rig = await startInbox({ limit: 2, proxies: 1, clock: createManualClock() })
+  const send = (sent: number) => from(rig, `192.0.2.${sent}`, newConfirm(newSecret(), 'nobody'))
+  let taken = 0
+  while (taken < 30 && (await send(taken)).status === 201) taken++
+  expect(taken).toBe(12) // half of twenty, and of the other half what addresses may have in a day
+  expect((await from(rig, '192.0.2.100', newDevice(newSecret()))).status).toBe(429)
+})
+
 test('where half of the room is taken, one address brings a twentieth of it in a day, and leaves the rest to others', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ limit: 40, proxies: 1, clock })

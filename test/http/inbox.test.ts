@@ -33,7 +33,7 @@ describe('a device that is sent', () => {
       ...device,
       _id: inboxIdOf(sha256(secret), device._id),
       _rev: expect.any(String) as string,
-      inbox: { rev: answer.body.rev },
+      inbox: { rev: answer.body.rev, by: expect.stringMatching(/^[0-9a-f]{16}$/) as string },
     })
     expect(JSON.stringify(doc)).not.toContain(secret)
   })

@@ -7,6 +7,7 @@ import { isCouchError } from '../../couch/errors.ts'
 import { readInParts } from '../../couch/read-in-parts.ts'
 import { isMadeFor } from '../../deploy/make-database.ts'
 import { userIdOf, userNameOf } from '../../devices/names.ts'
+import { forget } from '../../docstate/forget.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isMember, isOpen, type StoredRecord } from '../documents.ts'
 import { copiesOf, copyIdsOf } from './copies.ts'
@@ -35,8 +36,12 @@ export const reconcile = (options: ReconcileOptions) => async (account: StoredAc
   const call = { signal: ctx.signal }
   const known = await readTruth(options.control, account, call)
   const hasDevice = known.devices.some(({ state }) => state === 'active')
-  if (account.database === undefined && !hasDevice)
-    return { ...account, ...stillCounting(known, account), state: 'ready' as const }
+  if (account.database === undefined && !hasDevice) {
+    const counting = stillCounting(known, account)
+    const isOver = counting.devices.length === 0 && counting.channels.length === 0 && !account.archived
+    const ready = { ...account, ...counting, state: 'ready' as const }
+    return isOver ? forget(ready) : ready // of somebody who was named, and has never come
+  }
   const database = await databaseFor(options, account, ctx.signal)
   for (let tries = 1; tries <= TRIES; tries++) {
     const truth = await bringAbout(options, account, database, call)

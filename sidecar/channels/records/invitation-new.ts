@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { giveBack, takeFrom } from '../../devices/mail-ledger.ts'
 import { mailboxHashOf } from '../../devices/names.ts'
+import { forget } from '../../docstate/forget.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Templates } from '../../mail/templates.ts'
 import { isMember, isOpen, isRecord, type Invitation } from '../documents.ts'
@@ -23,14 +24,31 @@ const MOST_TO_ONE = 3
  * there is no room for it within this hour it waits, and is as new after that: that is no try that has failed.
  */
 export const mailInvitation = (options: InvitationOptions) => async (doc: Invitation & StoredDoc, ctx: Context) => {
-  const { owner, member, channel, record: recordId } = doc
-  const record = await ctx.find(recordId)
-  const isWanted = isRecord(record) && isOpen(record) && isMember(record, member)
-  const account = await options.accounts.find(member, { signal: ctx.signal })
-  if (!isWanted || account?.database !== undefined) return { ...doc, state: 'needless' as const }
+  const { owner, member, channel } = doc
+  if (!(await isWanted(doc, ctx, options))) return { ...doc, state: 'needless' as const }
   if (!(await takePlaces(doc, ctx, options))) return { ...doc, state: 'waiting' as const }
   await ctx.mail.send({ to: member, ...options.templates.invite({ owner, member, channel }) })
   return { ...doc, state: 'sent' as const }
+}
+
+/**
+ * invitation over → sent, for another month, or deleted: while its member might still come, it says that the mail was sent,
+ * so that there is no second one.
+ */
+export const keepInvitation =
+  (options: Pick<InvitationOptions, 'accounts'>) =>
+  async (doc: Invitation & StoredDoc & { readonly state: 'over' }, ctx: Context) =>
+    (await isWanted(doc, ctx, options)) ? { ...doc, state: 'sent' as const } : forget(doc)
+
+/** Its member has no device yet, and the channel is there for him. */
+async function isWanted(
+  { record: id, member }: Invitation,
+  ctx: Context,
+  { accounts }: Pick<InvitationOptions, 'accounts'>,
+): Promise<boolean> {
+  const record = await ctx.find(id)
+  if (!isRecord(record) || !isOpen(record) || !isMember(record, member)) return false
+  return (await accounts.find(member, { signal: ctx.signal }))?.database === undefined
 }
 
 /** One among its owner's, and one among those to this address: both, or none. Whose own are used up writes nothing. */

@@ -1,6 +1,7 @@
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
+import { forget } from '../../docstate/forget.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { ChannelEnd, Close } from '../documents.ts'
 import { endIdOf } from '../names.ts'
@@ -17,12 +18,12 @@ export async function lookAgainLater(database: string, close: Close, ctx: Pick<C
 }
 
 /**
- * channel_end due → done: a worker that was late, and has died before it could see that the channel had ended, may have made
+ * channel_end due, and deleted with that: a worker that was late, and has died before it could see that the channel had ended, may have made
  * its database after that.
  */
 export const endAgain =
   ({ couch }: { readonly couch: Couch }) =>
-  async (doc: ChannelEnd & StoredDoc, ctx: Context) => {
+  async (doc: ChannelEnd & StoredDoc & { readonly state: 'due' }, ctx: Context) => {
     await endDatabase(couch.db(doc.database), doc.close, { signal: ctx.signal })
-    return { ...doc, state: 'done' as const }
+    return forget(doc)
   }
