@@ -4,17 +4,18 @@
  * nothing to do with each other, and nothing outlives the run. They listen at 127.0.0.1 only.
  */
 import { randomBytes, randomInt } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
 import { eventually } from './eventually.ts'
+import { createNetwork } from './cluster-network.ts'
 import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
+import { findErlangTool } from './erlang-tools.ts'
 import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
 import { answerOf } from './answers.ts'
 
@@ -22,6 +23,10 @@ export interface CouchCluster {
   readonly nodes: readonly PrivateCouch[]
   /** Resolves when every node sees all of them. */
   whole(this: void): Promise<void>
+  /** Cuts the network between this node and the others: each goes on with those that it reaches. */
+  part(this: void, node: PrivateCouch): Promise<void>
+  /** Brings the network back, and resolves when the cluster is whole. */
+  heal(this: void): Promise<void>
   /** Ends all of it and removes the data. */
   stop(): Promise<void>
 }
@@ -31,14 +36,7 @@ const SYSTEM_DATABASES = ['_users', '_replicator', '_global_changes']
 const WHOLE_MS = 30_000
 
 /** The port mapper that comes with CouchDB's Erlang, if both are there. */
-export function findPortMapper(): string | undefined {
-  const binary = findCouchBinary()
-  if (binary === undefined) return undefined
-  const root = join(dirname(binary), '..')
-  const erlang = readdirSync(root).find((name) => name.startsWith('erts-'))
-  const mapper = join(root, erlang ?? '', 'bin', 'epmd')
-  return erlang !== undefined && existsSync(mapper) ? mapper : undefined
-}
+export const findPortMapper = (): string | undefined => findErlangTool('epmd')
 
 let shared: Promise<CouchCluster> | undefined
 
@@ -47,11 +45,11 @@ export const sharedCluster = (): Promise<CouchCluster> => (shared ??= startClust
 
 export const stopSharedCluster = async (): Promise<void> => (await sharedCluster()).stop()
 
-/** Brings back the nodes that a test has killed, and removes the databases that it has made. */
+/** Brings back the nodes and the network that a test has cut, and removes the databases that it has made. */
 export async function renewCluster(): Promise<void> {
-  const { nodes, whole } = await sharedCluster()
+  const { nodes, heal } = await sharedCluster()
   for (const node of nodes) if (!(await isUp(node))) await node.restart()
-  await whole()
+  await heal()
   const couch = createCouch({ url: nodes[0]!.url })
   try {
     const names = await answerOf<string[]>(couch, { path: '_all_dbs' })
@@ -90,7 +88,15 @@ async function startCluster(): Promise<CouchCluster> {
     for (const node of nodes) await introduce(node, names)
     await whole()
     await makeSystemDatabases(nodes[0]!)
-    return { nodes, whole, stop }
+    const network = createNetwork({ names, cookie, epmdPort })
+    return {
+      ...{ nodes, whole, stop },
+      part: (node) => network.part(names[nodes.indexOf(node)]!),
+      async heal() {
+        await network.heal()
+        await whole()
+      },
+    }
   } catch (thrown) {
     await stop()
     throw thrown
