@@ -12,7 +12,12 @@ const forged: readonly [string, Record<string, unknown>, string][] = [
   ['another type', { type: 'channel' }, 'expected a document of type device or confirm'],
   ['a type of the language', { type: 'constructor' }, 'expected a document of type device or confirm'],
   ['a type that is no text', { type: ['device'] }, 'expected a document of type device or confirm'],
-  ['a type of the engine', { type: 'mail_ledger', mails: [] }, 'expected a document of type device or confirm'],
+  ['a type of the engine', { type: 'mail_ledger', mails: [] }, 'a mail_ledger document has one of the states'],
+  [
+    'a state of the engine',
+    { type: 'mail_ledger', state: 'counting', mails: [] },
+    'a new mail_ledger document begins in state (none',
+  ],
   ['no state', { ...newDevice, state: undefined }, 'a device document has one of the states'],
   ['a state of the language', { ...newDevice, state: 'toString' }, 'a device document has one of the states'],
   ['a state that is no text', { ...newDevice, state: { a: 1 } }, 'a device document has one of the states'],

@@ -23,10 +23,15 @@ test('a stranger’s branch of a device does not grow until it is the longest', 
 test('a stranger does not write over what is the sidecar’s own, nor take its names', async () => {
   const db = await guardedDb()
   const { couch } = await createUser()
-  const ledger = { _id: 'ledger', type: 'mail_ledger', mails: [{ key: 'k', at: '2026-01-01T00:00:00.000Z' }] }
+  const ledger = {
+    _id: 'ledger',
+    type: 'mail_ledger',
+    state: 'counting',
+    mails: [{ key: 'k', at: '2026-01-01T00:00:00.000Z' }],
+  }
   const _rev = await createTestCouch().db(db.name).put(ledger)
   for (const doc of [newConfirm, newDevice]) {
-    expect(await tryPut(couch, db, { ...doc, _id: 'ledger', _rev })).toContain('the sidecar’s own')
+    expect(await tryPut(couch, db, { ...doc, _id: 'ledger', _rev })).toContain('a mail_ledger document keeps its type')
     expect(await tryPut(couch, db, { ...doc, _id: 'mails:0123456789abcdef' })).toContain('the sidecar’s own')
     expect(await tryPut(couch, db, { ...doc, _id: 'guesses:0123456789abcdef' })).toContain('the sidecar’s own')
     expect(await tryPut(couch, db, { ...doc, _id: 'config:global_changes' })).toContain('the sidecar’s own')
