@@ -10,6 +10,11 @@ export class Slots {
     this.#limit = limit
   }
 
+  /** How many wait for a place. */
+  get waiting(): number {
+    return this.#first.length + this.#others.length
+  }
+
   /**
    * Calls `work` in a place of its own, at once or when there is one. Each needs one `leave`.
    *
@@ -62,5 +67,33 @@ export class Slots {
       work()
     }
     this.#isGiving = false
+  }
+}
+
+/** A place of one’s own that may be left early or late, and entered again: it is left as often as it was entered. */
+export class Slot {
+  readonly #slots: Slots
+  #held = false
+
+  constructor(slots: Slots) {
+    this.#slots = slots
+  }
+
+  /** As `Slots.take`, without a promise for those who wait. */
+  take(work: () => void): void {
+    this.#slots.take(() => {
+      this.#held = true
+      work()
+    })
+  }
+
+  async enter(): Promise<void> {
+    if (!this.#held) await new Promise<void>((resolve) => this.take(resolve))
+  }
+
+  leave(): void {
+    if (!this.#held) return
+    this.#held = false
+    this.#slots.leave()
   }
 }

@@ -3,7 +3,7 @@ import { isoTime } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
-import { failedTries, type Flight } from './flight.ts'
+import { failedTries, timesLost, type Flight } from './flight.ts'
 import type { Claim, Docstate } from './types.ts'
 
 /**
@@ -21,11 +21,12 @@ export function withDocstate<D extends Doc>(doc: D, docstate: Docstate | undefin
 /** What stays true of the entry over its tries. */
 function entryOf(flight: Flight): Docstate {
   const { before, entry } = flight
-  const attempts = failedTries(before)
+  const [attempts, lost] = [failedTries(before), timesLost(before)]
   return {
     state: flight.registration.state,
     entry,
     ...(attempts > 0 && { attempts }),
+    ...(lost > 0 && { lost }),
     ...(before?.failure && { failure: before.failure }),
     ...(flight.done.length > 0 && { done: flight.done }),
     ...(before?.timeout_at && { timeout_at: before.timeout_at }),

@@ -21,6 +21,8 @@ export class Flight {
   doc: StoredDoc
   /** When our claim was last known to be ours, by our own clock (ticks). Undefined without a claim. */
   provenAt: number | undefined
+  /** What our claim says: that its handler has begun, or does at once. */
+  begun = false
   /** Effects seen to happen on this try or before (Message-IDs): whatever becomes of it, another try must know them. */
   done: readonly string[]
   /** The handler has saved the document in another state by itself. */
@@ -115,6 +117,10 @@ export function keyOf(database: string, { id, registration, entry }: Flight): st
 /** How many tries of this entry have failed. What a client wrote there does not count as a number. */
 export const failedTries = (docstate: Docstate | undefined): number =>
   Number.isSafeInteger(docstate?.attempts) ? Math.max(0, docstate!.attempts!) : 0
+
+/** How many workers were lost while its handler ran. */
+export const timesLost = (docstate: Docstate | undefined): number =>
+  Number.isSafeInteger(docstate?.lost) ? Math.max(0, docstate!.lost!) : 0
 
 export const effectsDone = (docstate: Docstate | undefined): readonly string[] =>
   Array.isArray(docstate?.done) ? docstate.done.filter((id) => typeof id === 'string') : []

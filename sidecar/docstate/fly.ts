@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { Slots } from '../core/slots.ts'
+import { Slot, Slots } from '../core/slots.ts'
 import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
-import type { Flight } from './flight.ts'
+import { timesLost, type Flight } from './flight.ts'
 import type { Life } from './life.ts'
 import type { Settle } from './settle.ts'
 import type { Stored } from './store.ts'
@@ -30,56 +30,79 @@ export type FlightEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'g
 /** Takes one document all the way: claim, run, save. */
 export type Fly = (flight: Flight) => Promise<FlightEnd>
 
-/** Claims run ahead of the handler by what it gets through in this time: what a crash leaves in doubt stays small. */
-const AHEAD_MS = 100
-const MAX_AHEAD = 2000
+/** Of a handler that runs; not the promise itself, which would be waited for on its way. */
+interface Begun {
+  readonly outcome: Promise<Outcome>
+}
+
+/** While so many documents wait for a place to run in, one is claimed at a time; of twice as many two. */
+const ONE_OF = 64
 const MAX_REASONS = 10
 
 /**
- * The way of the documents of one handler. At most `concurrency` run at once. Claims are won a little ahead of that,
- * so that they travel in groups: as many as the handler gets through in a tenth of a second.
+ * The way of the documents of one handler, of which at most `concurrency` run at once.
+ *
+ * A claim says that its handler begins, so a document is claimed when there is a place for its handler to run in. Claims
+ * travel in groups; but a process that dies of a document as soon as its handler is called leaves in doubt what was claimed
+ * with it. So a group is the smaller the fewer wait: where few do, each is claimed and begun by itself.
+ *
+ * What was running when a worker was lost runs by itself, one at a time: then it is known which one it dies of.
  */
-export function createFly({ registration, claims, execute, settle, life, ticks, log, closing }: FlyOptions): Fly {
+export function createFly(options: FlyOptions): Fly {
+  const { registration, claims, execute, settle, life, ticks, log, closing } = options
   const { concurrency } = registration.options
   const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
-  let meanMs = AHEAD_MS
-  const claimable = new Slots(() => Math.min(MAX_AHEAD, concurrency * (1 + AHEAD_MS / meanMs)))
-  const runnable = new Slots(() => concurrency)
+  const running = new Slots(() => concurrency)
+  const beginning = new Slots(() => Math.max(1, Math.ceil(running.waiting / ONE_OF)))
+  const suspects = new Slots(() => 1)
   const refused = new Set<string>()
 
-  async function claimAndRun(flight: Flight, giveWay: () => void): Promise<Outcome | FlightEnd> {
+  async function claimAndBegin(flight: Flight, run: Slot, begin: Slot): Promise<Begun | FlightEnd> {
+    if (unsafe) await begin.enter()
     if (closing.aborted) return 'given-up'
     if (flight.outdated || flight.maybeBranched) return 'look-again'
-    const claim = unsafe ? await claims.take(flight, giveWay).catch(unsent) : undefined
+    const end = unsafe ? await win(flight, run, begin) : undefined
+    return end ?? { outcome: runHandler(flight) }
+  }
+
+  /** Undefined if the claim is ours, and says that its handler begins. */
+  async function win(flight: Flight, run: Slot, begin: Slot): Promise<FlightEnd | undefined> {
+    const giveWay = () => {
+      begin.leave()
+      run.leave()
+    }
+    const claim = await claims.take(flight, giveWay).catch(unsent)
     if (claim === 'given-up') return claim
-    if (claim) counts.claims[claim.kind] += 1
-    if (claim?.kind === 'lost') {
+    counts.claims[claim.kind] += 1
+    tellRefusal(flight, claim)
+    if (claim.kind === 'lost') {
       life.channel('claim:lost')?.publish(life.of(flight))
       return 'not-ours'
     }
-    if (claim?.kind === 'stored') life.channel('claim:won')?.publish(life.of(flight))
-    if (claim) tellRefusal(flight, claim)
-    if (claim?.kind === 'accepted') return 'look-again'
-    if (claim?.kind === 'refused') return 'not-taken'
-    await runnable.enter()
-    if (closing.aborted || flight.outdated || (unsafe && !claims.proven(flight))) {
-      runnable.leave() // first, so that all who wait here give back together
-      if (unsafe) await claims.release(flight)
-      return closing.aborted ? 'given-up' : flight.outdated ? 'look-again' : 'not-ours'
-    }
+    if (claim.kind === 'accepted') return 'look-again'
+    if (claim.kind === 'refused') return 'not-taken'
+    life.channel('claim:won')?.publish(life.of(flight))
+    await run.enter() // again, if it was contested
+    await begin.enter()
+    const mayBegin = () => !closing.aborted && !flight.outdated && claims.proven(flight)
+    if (mayBegin() && (await claims.begin(flight)) && mayBegin()) return undefined
+    giveWay() // first, so that all who wait here give back together
+    await claims.release(flight)
+    return closing.aborted ? 'given-up' : flight.outdated ? 'look-again' : 'not-ours'
+  }
+
+  /** Calls the handler before it returns. */
+  async function runHandler(flight: Flight): Promise<Outcome> {
     counts.running += 1
+    const began = ticks()
     try {
-      const began = ticks()
       const outcome = await execute(flight)
-      const tookMs = ticks() - began
-      meanMs += (Math.max(0.01, tookMs) - meanMs) / 16
       counts.runs[outcome.kind] += 1
-      counts.took.add(tookMs)
+      counts.took.add(ticks() - began)
       return outcome
     } finally {
       counts.running -= 1
-      runnable.leave()
     }
   }
 
@@ -95,36 +118,35 @@ export function createFly({ registration, claims, execute, settle, life, ticks, 
     if (claim.kind !== 'refused') return
     const known = refused.has(claim.failure.reason) || refused.size >= MAX_REASONS
     log[known ? 'debug' : 'error'](
-      { doc: flight.id, ...claim.failure },
+      { doc: flight.id, code: claim.failure.code, reason: claim.failure.reason },
       'CouchDB refuses the claim; it is tried again every 30 s',
     )
     refused.add(claim.failure.reason)
   }
 
-  async function goAllTheWay(flight: Flight): Promise<FlightEnd> {
-    const leave = once(() => claimable.leave())
+  async function goAllTheWay(flight: Flight, run: Slot): Promise<FlightEnd> {
+    const begin = new Slot(beginning)
     try {
-      const outcome = await claimAndRun(flight, leave).finally(leave)
-      if (typeof outcome === 'string') return outcome
-      return await settle(flight, outcome)
+      const begun = await claimAndBegin(flight, run, begin).finally(() => begin.leave())
+      const outcome = typeof begun === 'string' ? begun : await begun.outcome
+      run.leave()
+      return typeof outcome === 'string' ? outcome : await settle(flight, outcome)
     } finally {
+      run.leave()
       counts.inFlight -= 1
       claims.drop(flight)
     }
   }
 
-  // Thousands wait here: for each there is this promise and nothing else.
-  return (flight) =>
+  // Thousands wait here: for each there is this promise and its place, and nothing else.
+  const takeTurn: Fly = (flight) =>
     new Promise((resolve, reject) => {
-      counts.inFlight += 1
-      claimable.take(() => void goAllTheWay(flight).then(resolve, reject))
+      const run = new Slot(running)
+      run.take(() => void goAllTheWay(flight, run).then(resolve, reject))
     })
-}
 
-function once(act: () => void): () => void {
-  let done = false
-  return () => {
-    if (!done) act()
-    done = true
+  return (flight) => {
+    counts.inFlight += 1
+    return timesLost(flight.before) > 0 ? suspects.during(() => takeTurn(flight)) : takeTurn(flight)
   }
 }

@@ -73,7 +73,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     ...{ assess, laneOf, due, leases: waits.leases, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
-    recover: { fly: createRecover({ store, laneOf, life, clock, log }), share: memory.share() },
+    recover: { fly: createRecover({ store, life, clock, random, log }), share: memory.share() },
     resolve: {
       fly: createResolve({ database, writer, table: options.table, due, waits, life, clock, log, signal }),
       share: memory.share(),

@@ -1,61 +1,65 @@
 import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { isoTime } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { errored, parked, withDocstate } from './documents.ts'
-import { failedTries } from './flight.ts'
+import { errored, failed, parked, released } from './documents.ts'
+import { timesLost, type Flight } from './flight.ts'
 import type { Fly } from './fly.ts'
 import type { Life } from './life.ts'
-import type { LaneOf } from './finding/lanes.ts'
 import type { Store } from './store.ts'
 
 export interface RecoverOptions {
   readonly store: Store
-  readonly laneOf: LaneOf
   readonly life: Life
   readonly clock: Clock
+  readonly random: Random
   readonly log: Logger
 }
 
+/** A document that so many workers died of, by itself since the second, is what they died of. */
+const MOST_LOST = 3
+
 /**
- * Takes over an entry whose worker gave no sign of life for a whole lease. Whether its effect happened nobody knows:
- * `park` leaves that to a person, `retry` counts it as a failed try and runs the handler again with the same key.
+ * Takes over an entry whose worker gave no sign of life for a whole lease. If its handler had not begun, it is free
+ * again, as if nothing had been. If it had, nobody knows whether its effect happened: `park` leaves that to a person,
+ * `retry` counts it as a failed try, after which the handler runs again with the same key, and by itself.
  */
-export function createRecover({ store, laneOf, life, clock, log }: RecoverOptions): Fly {
-  return async (flight) => {
+export function createRecover({ store, life, clock, random, log }: RecoverOptions): Fly {
+  /** What is written of it, and told. */
+  function judge(flight: Flight, worker: string | undefined): { readonly doc: StoredDoc; readonly told: string } {
     const { registration, before } = flight
-    const worker = before?.claim?.worker
+    const now = clock.now()
+    if (before?.claim?.begun === false) {
+      return { doc: released(flight), told: 'free again: its handler had not begun when its worker was lost' }
+    }
     const reason = `the worker ${worker} gave no sign of life for a whole lease while it handled this`
-    const ids = { doc: flight.id, type: registration.type, state: registration.state, worker }
-    const inherited = (what: string) => {
-      log.warn(ids, what)
-      life.counts.of(registration).inherited += 1
-      life.channel('claim:inherited')?.publish({ ...life.of(flight), worker: String(worker) })
-    }
-    const end = async (doc: StoredDoc, what: string) => {
-      const { kind } = await store(flight, doc)
-      if (kind === 'stored' || kind === 'accepted') {
-        flight.saved = true
-        inherited(what)
-        life.written(flight)
-      }
-      return kind === 'refused' ? 'not-taken' : 'settled'
-    }
-
     if (registration.mode === 'unsafe' && registration.options.onLost === 'park') {
-      return end(parked(flight, reason, clock.now()), 'parked: nobody knows whether its effect happened')
+      return { doc: parked(flight, reason, now), told: 'parked: nobody knows whether its effect happened' }
     }
+    const lost = timesLost(before) + 1
+    if (lost >= MOST_LOST) {
+      const failure = { code: 'lost', reason: `${lost} workers were lost while they handled this; the last: ${reason}` }
+      return { doc: errored(flight, failure, now), told: 'ended in error: its workers were lost too often' }
+    }
+    flight.before = { state: registration.state, ...before, lost }
+    const doc = failed(flight, { code: 'lost', reason }, now, random)
+    const told =
+      doc.state === 'error' ? 'ended in error: its tries are used up' : 'tried again by itself: its worker was lost'
+    return { doc, told }
+  }
 
-    const attempts = failedTries(before) + 1
-    const failure = { code: 'lost', reason, at: isoTime(clock.now()) }
-    if (attempts >= registration.options.attempts) {
-      return end(errored(flight, failure, clock.now()), 'ended in error: its workers were lost too often')
+  return async (flight) => {
+    const worker = flight.before?.claim?.worker
+    const { doc, told } = judge(flight, worker)
+    const { kind } = await store(flight, doc)
+    if (kind === 'stored' || kind === 'accepted') {
+      const { type, state } = flight.registration
+      flight.saved = true
+      log.warn({ doc: flight.id, type, state, worker }, told)
+      life.counts.of(flight.registration).inherited += 1
+      life.channel('claim:inherited')?.publish({ ...life.of(flight), worker: String(worker) })
+      if (flight.before?.claim?.begun !== false) life.written(flight)
     }
-    const { claim: _claim, retry_at: _retryAt, ...known } = before ?? { state: registration.state }
-    flight.before = { ...known, attempts, failure }
-    flight.doc = withDocstate(flight.doc, flight.before)
-    const flown = await laneOf(registration).fly(flight)
-    if (flown === 'settled' && flight.saved) inherited('taken over from a lost worker') // now: others may have won it
-    return flown
+    return kind === 'refused' ? 'not-taken' : 'settled'
   }
 }

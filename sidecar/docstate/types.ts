@@ -14,7 +14,8 @@ import type { Mail } from './mail.ts'
  * claim    the right to run an unsafe handler on an entry, won by an MVCC write on the document.
  * lease    how long a claim is believed without a sign of life. Judged by the watcher's own clock.
  * lost     an entry whose claim was not renewed for a whole lease: its worker died or was cut off.
- * parked   a lost entry that waits for a person, because nobody knows whether its effect happened.
+ * begun    said by a claim before the handler is called: of any other lost entry nothing has happened.
+ * parked   a lost entry whose handler had begun: it waits for a person, because nobody knows whether its effect happened.
  */
 
 export type Mode = 'safe' | 'unsafe'
@@ -27,6 +28,8 @@ export interface Claim {
   /** When it was won or last renewed. For people: no decision compares it with another clock. */
   readonly at: string
   readonly lease_ms: number
+  /** `false`: the handler has not begun. Otherwise it may have, as of any claim of an earlier version. */
+  readonly begun?: boolean
 }
 
 /**
@@ -40,6 +43,8 @@ export interface Docstate {
   readonly claim?: Claim
   /** Tries that failed. */
   readonly attempts?: number
+  /** Workers that were lost while its handler ran: since then it runs by itself, one such document at a time. */
+  readonly lost?: number
   readonly failure?: Failure & { readonly at: string }
   /** Not before this time: the next try. */
   readonly retry_at?: string

@@ -1,11 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { viewOf } from '../support/answers.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { retryAll, retryDocument } from '../../sidecar/docstate/operator/retry.ts'
 import { countStates } from '../../sidecar/docstate/operator/status.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
-import { docstateIn, startRig, stateOf } from './rig.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 /** As a worker leaves it that died in the middle. */
 const abandoned = (id: string) => ({
@@ -60,6 +62,49 @@ test('with onLost retry another worker runs it again, and that counts as a try',
   await start(db, 'retry', runs)
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   expect(runs).toEqual([{ key: expect.any(String) as string, attempt: 2 }])
+})
+
+test.each(['park', 'retry'] as const)(
+  'what its worker had not begun is run as if nothing had been (%s)',
+  async (onLost) => {
+    const db = await freshDb('lost')
+    const { docstate, ...doc } = abandoned('o')
+    await db.put({ ...doc, docstate: { ...docstate, claim: { ...docstate.claim, begun: false } } })
+    const runs: { key: string; attempt: number }[] = []
+    await start(db, onLost, runs)
+    await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+    expect(runs).toEqual([{ key: expect.any(String) as string, attempt: 1 }])
+  },
+)
+
+test('what a worker was lost with runs one at a time, beside the others', async () => {
+  const db = await freshDb('lost')
+  const docs = Array.from({ length: 6 }, (_, i) =>
+    i < 3 ? abandoned(`lost${i}`) : { ...abandoned(`new${i}`), docstate: {} },
+  )
+  await db.bulk(docs.map((doc) => JSON.stringify(doc)))
+  const [running, most] = [
+    { lost: 0, new: 0 },
+    { lost: 0, new: 0 },
+  ]
+  const release = createLatch()
+  const handler = async (doc: StoredDoc) => {
+    const kind = doc._id.startsWith('lost') ? 'lost' : 'new'
+    most[kind] = Math.max(most[kind], ++running[kind])
+    if (kind === 'new') await release.opened
+    await sleep(50)
+    running[kind] -= 1
+    return { ...doc, state: 'invoiced' }
+  }
+  const backoff = { baseMs: 1, capMs: 1 }
+  await startRig(db, (control) => control.unsafe('order', 'paid', handler, { onLost: 'retry', backoff }), {
+    leaseMs: 1000,
+  })
+  const states = async () => (await db.getMany(docs.map(({ _id }) => _id))).map(({ state }) => state)
+  await eventually(async () => expect((await states()).slice(0, 3)).toEqual(['invoiced', 'invoiced', 'invoiced']))
+  expect(most).toEqual({ lost: 1, new: 3 })
+  release.open()
+  await eventually(async () => expect(new Set(await states())).toEqual(new Set(['invoiced'])))
 })
 
 test('a document that kills its worker each time ends in error', async () => {

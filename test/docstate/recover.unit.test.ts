@@ -1,22 +1,25 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
-import { createMemory } from '../../sidecar/core/memory.ts'
-import { Flight } from '../../sidecar/docstate/flight.ts'
-import type { FlightEnd } from '../../sidecar/docstate/fly.ts'
-import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
-import { createEvents } from '../../sidecar/events/channels.ts'
+import type { Doc } from '../../sidecar/couch/documents.ts'
 import { createLife } from '../../sidecar/docstate/life.ts'
+import { Flight } from '../../sidecar/docstate/flight.ts'
+import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
 import { createRecover } from '../../sidecar/docstate/recover.ts'
 import type { Stored } from '../../sidecar/docstate/store.ts'
-import type { Registration } from '../../sidecar/docstate/types.ts'
+import type { Docstate, Registration } from '../../sidecar/docstate/types.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
 
-/** Recovers an entry of a dead worker, where the writes and flights of this worker end so; what it logs. */
-async function recover({
-  end,
-  stored,
-  ...options
-}: { end?: FlightEnd; stored?: Stored } & Partial<Registration['options']>) {
+interface Lost {
+  /** What came of the write. */
+  readonly stored?: Stored['kind']
+  readonly docstate?: Partial<Docstate>
+  readonly begun?: boolean
+  readonly options?: Partial<Registration['options']>
+}
+
+/** Recovers an entry of a dead worker: what it logs, counts and writes. */
+async function recover({ stored = 'stored', docstate, begun = true, options }: Lost) {
   const lines: { msg: string; worker: string }[] = []
   const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[0]) })
   const handler = () => Promise.resolve()
@@ -24,40 +27,41 @@ async function recover({
     ...{ type: 'order', state: 'paid', mode: 'unsafe', handler },
     options: { ...handlerDefaults, onLost: 'retry', ...options },
   }
-  const claim = { worker: 'dead', token: 'its own', at: '2020-01-01T00:00:00.000Z', lease_ms: 1000 }
-  const doc = { _id: 'o', _rev: '1-a', type: 'order', state: 'paid', docstate: { state: 'paid', claim } }
+  const claim = { worker: 'dead', token: 'its own', at: '2020-01-01T00:00:00.000Z', lease_ms: 1000, begun }
+  const doc = { _id: 'o', _rev: '1-a', type: 'order', state: 'paid', docstate: { state: 'paid', claim, ...docstate } }
+  const flight = new Flight(registration, doc, 'ours')
+  const life = createLife(createEvents({ log }), 'orders')
+  let written: Doc | undefined
   await createRecover({
-    store: () => Promise.resolve(stored ?? { kind: 'lost' }),
-    laneOf: (registration) => ({
-      registration,
-      fly: (flight) => {
-        flight.saved = end === 'settled'
-        return Promise.resolve(end ?? 'not-ours')
-      },
-      share: createMemory(1000).share(),
-    }),
-    clock: systemClock,
-    life: createLife(createEvents({ log }), 'orders'),
-    log,
-  })(new Flight(registration, doc, 'ours'))
-  return lines.map(({ msg, worker }) => `${worker}: ${msg}`)
+    store(_, doc) {
+      if (stored === 'stored') written = flight.doc = { ...doc, _rev: '2-b' }
+      return Promise.resolve({ kind: stored } as Stored)
+    },
+    ...{ clock: systemClock, random: Math.random, life, log },
+  })(flight)
+  return { told: lines.map(({ msg, worker }) => `${worker}: ${msg}`), written, counts: life.counts.of(registration) }
 }
 
-test.each(['not-ours', 'not-taken', 'given-up'] as const)(
-  'what was not won is not said to be taken over (%s)',
-  async (end) => {
-    expect(await recover({ end })).toEqual([])
-  },
-)
-
-test('what was won is', async () => {
-  expect(await recover({ end: 'settled' })).toEqual(['dead: taken over from a lost worker'])
+test.each<[string, Lost, object]>([
+  ['parked: nobody knows', { options: { onLost: 'park' } }, { docstate: { parked: {} } }],
+  ['tried again by itself', {}, { state: 'paid', docstate: { lost: 1, attempts: 1, failure: { code: 'lost' } } }],
+  ['tried again by itself', { docstate: { lost: 1, attempts: 1 } }, { docstate: { lost: 2, attempts: 2 } }],
+  ['its workers were lost too often', { docstate: { lost: 2, attempts: 2 } }, { state: 'error' }],
+  ['its tries are used up', { options: { attempts: 1 } }, { state: 'error', error: { code: 'lost' } }],
+])('of an entry that had begun: %s (%o)', async (told, lost, written) => {
+  const recovered = await recover(lost)
+  expect(recovered.told).toEqual([expect.stringContaining(told)])
+  expect(recovered.written).toMatchObject(written)
 })
 
-test.each([
-  [{ onLost: 'park' }, 'dead: parked: nobody knows whether its effect happened'],
-  [{ attempts: 1 }, 'dead: ended in error: its workers were lost too often'],
-] as const)('an end that %o brings is told by whoever wrote it', async (options, line) => {
-  expect(await recover({ ...options, stored: { kind: 'stored' } })).toEqual([line])
-  expect(await recover({ ...options, stored: { kind: 'lost' } })).toEqual([])
+test.each(['park', 'retry'] as const)('what had not begun is free, and no try has failed (%s)', async (onLost) => {
+  const { told, written, counts } = await recover({ begun: false, docstate: { entry: '1-a' }, options: { onLost } })
+  expect(told).toEqual([expect.stringContaining('free again')])
+  expect(written).toMatchObject({ state: 'paid' })
+  expect(written?.docstate).toEqual({ state: 'paid', entry: '1-a' })
+  expect(counts.written).toEqual({ saved: 0, retry: 0, error: 0, parked: 0 })
+})
+
+test('what another worker was faster to write is told by that one', async () => {
+  for (const begun of [true, false]) expect((await recover({ stored: 'lost', begun })).told).toEqual([])
 })

@@ -7,8 +7,13 @@ import type { Store, Stored } from '../store.ts'
 import type { Claim } from '../types.ts'
 
 export interface Claims {
-  /** Tries to win the document for this flight. Calls `onContested` when that may take long. */
+  /**
+   * Tries to win the document for this flight, whose handler is to begin at once. Calls `onContested` when that may take
+   * long: then the claim does not say so.
+   */
   take(flight: Flight, onContested: () => void): Promise<Stored>
+  /** Has the claim say that the handler begins, unless it does. False if that could not be written. */
+  begin(flight: Flight): Promise<boolean>
   /** Gives the document back, untouched: somebody else may take it at once. */
   release(flight: Flight): Promise<void>
   /** Renews the claims that are due, until the signal aborts. */
@@ -52,6 +57,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     token: flight.token,
     at: isoTime(clock.now()),
     lease_ms: leaseMs,
+    begun: flight.begun,
   })
 
   async function renew(flight: Flight): Promise<void> {
@@ -85,11 +91,24 @@ export function createClaims(options: ClaimsOptions): Claims {
       const base = flight.doc._rev
       const renewed = () => claimed(flight, claimOf(flight))
       flight.provenAt = clock.ticks()
+      flight.begun = true
       const first = await store(flight, renewed())
-      if (first.kind === 'accepted') onContested()
+      if (first.kind === 'accepted') {
+        flight.begun = false
+        onContested()
+      }
       const outcome = first.kind === 'accepted' ? await contest(flight, base, renewed) : first
       if (outcome.kind === 'stored') held.add(flight)
       return outcome
+    },
+
+    async begin(flight) {
+      if (flight.begun) return true
+      flight.begun = true
+      const asked = clock.ticks()
+      const { kind } = await flight.exclusive(() => store(flight, claimed(flight, claimOf(flight))))
+      if (kind === 'stored') flight.provenAt = asked
+      return kind === 'stored'
     },
 
     async release(flight) {

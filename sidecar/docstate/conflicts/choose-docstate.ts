@@ -28,7 +28,7 @@ function rankOf(entry: Docstate | undefined): number {
   if (!entry) return 0
   if (entry.handled) return 5
   if (entry.parked) return 4
-  if (isClaim(entry.claim)) return 3
+  if (isClaim(entry.claim) && entry.claim.begun !== false) return 3
   return entry.failure || entry.retry_at ? 2 : 1
 }
 

@@ -5,7 +5,7 @@ import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createAssess, docstateOf, type DispatchTable } from '../assess.ts'
 import { machineLines, stateIn } from './explain-machine.ts'
-import { failedTries } from '../flight.ts'
+import { failedTries, timesLost } from '../flight.ts'
 import type { Registration } from '../types.ts'
 
 export interface ExplainOptions {
@@ -79,6 +79,12 @@ function happened(doc: StoredDoc): string[] {
   const docstate = docstateOf(doc)
   const lines: string[] = []
   const tries = failedTries(docstate)
+  const lost = timesLost(docstate)
+  if (lost > 0) {
+    lines.push(
+      `${lost} ${lost === 1 ? 'worker was' : 'workers were'} lost while its handler ran, so it runs by itself.`,
+    )
+  }
   if (tries > 0) lines.push(`${tries} ${tries === 1 ? 'try' : 'tries'} failed.`)
   if (docstate?.failure) {
     lines.push(`The last failure, at ${docstate.failure.at}: ${docstate.failure.code}: ${docstate.failure.reason}`)
@@ -119,11 +125,13 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
     case 'untimed':
       return ['Its time in this state begins when a sidecar sees it.']
     case 'claimed': {
-      const { worker, at, lease_ms } = assessment.claim
+      const { worker, at, lease_ms, begun } = assessment.claim
+      const hasBegun = begun !== false
+      const parks = hasBegun && assessment.registration.options.onLost === 'park'
       return [
-        `The worker ${worker} holds it, renewed at ${at}.`,
+        `The worker ${worker} holds it, renewed at ${at}.${hasBegun ? '' : ' Its handler has not begun.'}`,
         `If ${worker} gives no sign of life for ${lease_ms / 1000} s, another one takes over: it ${
-          assessment.registration.options.onLost === 'park' ? 'parks it' : 'tries again'
+          parks ? 'parks it' : 'tries again'
         }.`,
       ]
     }

@@ -2,15 +2,31 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createClaims } from '../../../sidecar/docstate/claims/claims.ts'
+import type { Database } from '../../../sidecar/couch/database.ts'
 import { Flight } from '../../../sidecar/docstate/flight.ts'
 import { withDefaults } from '../../../sidecar/docstate/handler-options.ts'
+import type { Claim } from '../../../sidecar/docstate/types.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { silence, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { silence, startFaultyProxy, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { createLatch, docstateIn, startRig, stateOf } from '../rig.ts'
+import { accepted } from './accepted.ts'
 
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
+const isClaim = (request: SeenRequest) => isBulk(request) && request.body.includes('"claim"')
+const ids = ['o0', 'o1']
+
+/** Two documents, of which one is contested at first: it is won, and waits while the handler runs for the other. */
+async function untilOneWaits(db: Database, proxy: FaultyProxy): Promise<void> {
+  proxy.next(accepted, isClaim)
+  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  await eventually(async () => {
+    const claims = (await db.getMany(ids)).map((doc) => (docstateIn(doc)?.claim as Claim | undefined)?.begun)
+    expect(claims.toSorted()).toEqual([false, true])
+    expect(proxy.requests.filter(isClaim).length).toBeGreaterThan(2)
+  })
+}
 
 async function setUp() {
   const db = await freshDb('claims')
@@ -37,9 +53,7 @@ test('a claim that is lost while its document waits for a place starts no handle
       ),
     { leaseMs: 1000, worker: 'cut off' },
   )
-  const ids = ['o0', 'o1']
-  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
-  await eventually(async () => expect((await db.getMany(ids)).filter((doc) => docstateIn(doc)?.claim)).toHaveLength(2))
+  await untilOneWaits(db, proxy)
   await eventually(() => expect(cutOff).toHaveLength(1))
   await proxy.down()
   await startRig(
@@ -74,9 +88,7 @@ test('a claim that grew too old while its document waited for a place is given b
       }),
     { leaseMs: 3000 },
   )
-  const ids = ['o0', 'o1']
-  await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
-  await eventually(async () => expect((await db.getMany(ids)).filter((doc) => docstateIn(doc)?.claim)).toHaveLength(2))
+  await untilOneWaits(db, proxy)
   await proxy.down()
   await sleep(2300) // no renewal for more than two thirds of the lease
   go.open()

@@ -1,37 +1,18 @@
 /** Claims that a cluster stored below its quorum, one case at a time; `cluster.test.ts` has them by the hundred. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startFaultyProxy, type Fault, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { thoroughTest } from '../../support/thorough.ts'
 import { takingOut } from '../../../sidecar/docstate/claims/rivals.ts'
 import { docstateIn, startRig, stateOf } from '../rig.ts'
+import { accepted, acceptedOf, answer } from './accepted.ts'
 
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
 const OURS = '8'.repeat(32)
-
-const answer = (rows: unknown) => ({
-  status: 202,
-  headers: { 'content-type': 'application/json' },
-  body: Readable.from([Buffer.from(JSON.stringify(rows))]),
-})
-
-/** As of a cluster that stored it on too few nodes. */
-const acceptedOf =
-  (isIt: (id: string) => boolean): Fault =>
-  async (exchange) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of (await exchange.forward()).body) chunks.push(chunk)
-    const rows = JSON.parse(Buffer.concat(chunks).toString()) as { id: string }[]
-    await exchange.send(answer(rows.map((row) => (isIt(row.id) ? { ...row, accepted: true } : row))))
-    exchange.end()
-  }
-
-const accepted = acceptedOf(() => true)
 
 /** Written as by replication: beside what there is. */
 const branch = (db: Database, doc: object, parent: StoredDoc, hash: string) => {

@@ -1,0 +1,103 @@
+/** A document that its process dies of, each time, among others that it does not. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { eventually } from '../support/eventually.ts'
+import { startProcessWith, writeModule } from './own-handlers.ts'
+import { startProcess, type SidecarProcess } from './process.ts'
+
+const INNOCENT = 90
+const POISON = 'o45'
+const ids = Array.from({ length: INNOCENT + 1 }, (_, i) => `o${i}`)
+const timeout = 240_000
+
+/** A sidecar whose handler notes each document that it begins with, as `body` goes on. */
+async function startNoting(onLost: 'park' | 'retry', body: string) {
+  const module = await writeModule(`
+    import { appendFileSync, existsSync } from 'node:fs'
+    import { setTimeout as sleep } from 'node:timers/promises'
+    import { defineHandlers } from 'couchdb-sidecar'
+    const [notes, go] = ['began', 'go'].map((name) => new URL(name, import.meta.url))
+    export default defineHandlers((control) => {
+      control.unsafe('order', 'paid', async (order) => {
+        appendFileSync(notes, order._id + '\\n')
+        ${body}
+        return { ...order, state: 'invoiced' }
+      }, { onLost: '${onLost}' })
+    })`)
+  const file = (name: string) => new URL(name, `file://${module}`)
+  const stage = await startProcessWith(module, { SIDECAR_LEASE: '3s' })
+  const began = async () => (await readFile(file('began'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
+  await stage.orders.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  return { ...stage, began, go: file('go') }
+}
+
+const isAlive = ({ pid }: SidecarProcess): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** What is left to be done by nobody but a person is done. */
+const isSettled = ({ state, docstate }: StoredDoc) =>
+  state !== 'paid' || (docstate as { parked?: unknown } | undefined)?.parked !== undefined
+
+/** Starts it again whenever it has died, until all is settled. Resolves with how often it has. */
+async function untilSettled({ orders, settings, sidecar }: Awaited<ReturnType<typeof startNoting>>): Promise<number> {
+  let running: SidecarProcess | undefined = sidecar
+  const settled = async () => (await orders.getMany(ids)).every(isSettled)
+  for (let deaths = 0; ; deaths++) {
+    await eventually(async () => expect((await settled()) || !running || !isAlive(running)).toBe(true), {
+      within: 90_000,
+    })
+    if (await settled()) return deaths
+    running = await startProcess(settings).catch(() => undefined) // which may be dead before it is up
+  }
+}
+
+const DIES = `if (order._id === '${POISON}') process.kill(process.pid, 'SIGKILL')`
+
+test.each([
+  ['as soon as it is called', DIES],
+  ['after a while, with others beside it', `await sleep(20); ${DIES}`],
+])('onLost retry: a handler that its process dies of %s is found within five deaths', { timeout }, async (_, body) => {
+  const stage = await startNoting('retry', body)
+  expect(await untilSettled(stage)).toBeLessThanOrEqual(5)
+  const docs = await stage.orders.getMany(ids)
+  expect(docs.filter(({ state }) => state !== 'invoiced')).toEqual([
+    expect.objectContaining({
+      _id: POISON,
+      state: 'error',
+      error: expect.objectContaining({ code: 'lost' }) as object,
+    }),
+  ])
+  const began = await stage.began()
+  const often = ids.filter((id) => id !== POISON && began.filter((one) => one === id).length > 2)
+  expect(often, 'ran more than twice').toEqual([])
+})
+
+test('onLost park: a handler that its process dies of at once leaves no other in doubt', { timeout }, async () => {
+  const stage = await startNoting('park', DIES)
+  expect(await untilSettled(stage)).toBe(1)
+  const [docs, began] = [await stage.orders.getMany(ids), await stage.began()]
+  const parked = docs.flatMap(({ _id, state }) => (state === 'invoiced' ? [] : [_id]))
+  expect(parked).toContain(POISON)
+  expect(parked.filter((id) => !began.includes(id))).toEqual([])
+  expect(began.toSorted()).toEqual(ids.toSorted()) // each once
+})
+
+test('after kill -9 nothing is parked whose handler had not begun', { timeout }, async () => {
+  const stage = await startNoting('park', 'while (!existsSync(go)) await sleep(50)')
+  await eventually(async () => expect(await stage.began()).toHaveLength(32))
+  const begun = await stage.began()
+  await stage.sidecar.kill()
+  await writeFile(stage.go, '')
+  await startProcess(stage.settings)
+  await eventually(async () => expect((await stage.orders.getMany(ids)).every(isSettled)).toBe(true), {
+    within: 60_000,
+  })
+  const docs = await stage.orders.getMany(ids)
+  expect(docs.flatMap(({ _id, state }) => (state === 'invoiced' ? [] : [_id])).toSorted()).toEqual(begun.toSorted())
+})
