@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { Slot, Slots } from '../core/slots.ts'
+import type { BranchCheck } from './claims/branch-check.ts'
 import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
 import { timesLost, type Flight } from './flight.ts'
@@ -11,6 +12,7 @@ import type { Outcome, Registration } from './types.ts'
 export interface FlyOptions {
   readonly registration: Registration
   readonly claims: Claims
+  readonly branchCheck: BranchCheck
   readonly execute: Execute
   readonly settle: Settle
   readonly life: Life
@@ -49,7 +51,7 @@ const MAX_REASONS = 10
  * What was running when a worker was lost runs by itself, one at a time: then it is known which one it dies of.
  */
 export function createFly(options: FlyOptions): Fly {
-  const { registration, claims, execute, settle, life, ticks, log, closing } = options
+  const { registration, claims, branchCheck, execute, settle, life, ticks, log, closing } = options
   const { concurrency } = registration.options
   const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
@@ -83,6 +85,7 @@ export function createFly(options: FlyOptions): Fly {
     if (claim.kind === 'accepted') return 'look-again'
     if (claim.kind === 'refused') return 'not-taken'
     life.channel('claim:won')?.publish(life.of(flight))
+    await branchCheck(flight)
     await run.enter() // again, if it was contested
     await begin.enter()
     const mayBegin = () => !closing.aborted && !flight.outdated && claims.proven(flight)

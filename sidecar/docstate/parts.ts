@@ -6,6 +6,7 @@ import { createPlaceStore } from '../feed/place-store.ts'
 import { everything } from '../workers/sharing.ts'
 import { createAssess, IN_CONFLICT, placesOf, type Assess, type DispatchTable } from './assess.ts'
 import { createAskHeld } from './claims/ask-held.ts'
+import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
 import { createResolve } from './conflicts/resolve.ts'
@@ -56,6 +57,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const store = createStore({ database, writer, askHeld, clock, random, signal, closing, log })
   const contest = createContest({ database, store, askHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
+  const branchCheck = createBranchCheck({ database, askHeld, clock, random, signal })
   const life = createLife(events, database.name, counts)
   const execute = createExecute({
     ...{ database, writer, store, mailer, workers, events, life, machines, ticks, log },
@@ -63,7 +65,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   })
   const settle = createSettle({ store, claims, machines, life, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
-    createFly({ registration, claims, execute, settle, life, ticks, log, closing }),
+    createFly({ registration, claims, branchCheck, execute, settle, life, ticks, log, closing }),
   )
   let current = workOut(options.table)
   const assess: Assess = (doc, now) => current.assess(doc, now)

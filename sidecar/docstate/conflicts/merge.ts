@@ -42,8 +42,27 @@ export function compareTransitions(a: StoredDoc, b: StoredDoc, base: StoredDoc |
     const [aFromB, bFromA] = [isReachable(machine, b.state, a.state), isReachable(machine, a.state, b.state)]
     if (aFromB !== bFromA) return aFromB ? -1 : 1
   }
-  const [ofA, ofB] = [docstateOf(a) ? 0 : 1, docstateOf(b) ? 0 : 1] // the sidecar has written the one with its field
-  return ofA - ofB || compareRevs(b._rev, a._rev)
+  const [ofA, ofB] = [a, b].map((leaf) => standingOf(leaf, a.state !== b.state)) as [Standing, Standing]
+  return ofA.rank - ofB.rank || compareRevs(ofB.rev, ofA.rev)
+}
+
+interface Standing {
+  /** 0 if the sidecar has written it. */
+  readonly rank: number
+  readonly rev: string
+}
+
+/**
+ * Of two states the one that still waits for its handler is as it was when its entry began: what the sidecar noted since,
+ * and the revisions of claims that it gave back, say nothing about which is right. Else a claim that gave way to what
+ * another worker had finished would win over that, and the handler would run again.
+ */
+function standingOf(leaf: StoredDoc, asItBegan: boolean): Standing {
+  const docstate = docstateOf(leaf)
+  const { entry, claim, handled, parked, failed_in } = docstate ?? {}
+  const waits = !claim && !handled && !parked && failed_in === undefined
+  if (asItBegan && waits && typeof entry === 'string' && parseInt(entry) > 0) return { rank: 1, rev: entry }
+  return { rank: docstate ? 0 : 1, rev: leaf._rev }
 }
 
 /** Whether a document can be in this state, as far as its machine says. */

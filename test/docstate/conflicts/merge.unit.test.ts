@@ -52,6 +52,18 @@ test('where nothing else tells, the one with the engine’s field counts, then t
   ).toBeLessThan(0)
 })
 
+test.each([
+  ['a claim that was given back', {}],
+  ['a try that failed', { attempts: 1, failure: { code: 'x', reason: '', at: '' }, retry_at: 'soon' }],
+])('where nobody knows the beginning, %s does not count before what another worker has finished', (_, more) => {
+  const waits = doc({ state: 'paid', _rev: '3-z', docstate: { state: 'paid', entry: '1-z', ...more } })
+  const finished = doc({ state: 'invoiced', _rev: '3-a' })
+  expect(compareTransitions(waits, finished, undefined)).toBeGreaterThan(0)
+  expect(compareTransitions(finished, waits, undefined)).toBeLessThan(0)
+  const begun = doc({ ...waits, docstate: { state: 'paid', entry: '1-z', claim: {} } })
+  expect(compareTransitions(begun, finished, undefined)).toBeLessThan(0)
+})
+
 const entry = (fields: object) => ({ state: 'paid', entry: '1-a', ...fields })
 const claim = { worker: 'a', token: 't', at: '', lease_ms: 1000 }
 const failed = entry({ attempts: 1, failure: { code: 'x', reason: '', at: '' }, retry_at: 'soon' })

@@ -1,0 +1,72 @@
+import type { Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Database } from '../../couch/database.ts'
+import { patiently } from '../../couch/patiently.ts'
+import type { Flight } from '../flight.ts'
+import type { AskHeld } from './ask-held.ts'
+
+export interface BranchCheckOptions {
+  readonly database: Database
+  readonly askHeld: AskHeld
+  readonly clock: Clock
+  readonly random: Random
+  /** The end of all patience. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Looks whether a document that we have just won has branches of which we did not know, and notes it in the flight: a
+ * client wrote it at another node of a cluster, where another worker has won, or finished, what the client wrote there.
+ *
+ * Both workers can win, each on its branch. But each claim is on a majority of the copies before its worker looks, and
+ * a look reads a majority: of two such workers at least one sees the claim of the other, or what came of it. Nothing is
+ * run then: the claim is given back, and the branches are made one document.
+ *
+ * A server that has one copy of each document tells of branches whenever it is read: there it costs nothing.
+ */
+export type BranchCheck = (flight: Flight) => Promise<void>
+
+export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
+  const { database, askHeld, clock, random, signal } = options
+  const ask: AskHeld = (question, isHeld) => patiently(() => askHeld(question, isHeld), { clock, random, signal })
+  let copies: number | undefined
+  let waiting: Pending[] = []
+  let isLooking = false
+
+  /** At all that wait together, until none does. */
+  async function look(): Promise<void> {
+    isLooking = true
+    while (waiting.length > 0) {
+      await new Promise(setImmediate) // so many as were won together
+      const some = waiting
+      waiting = []
+      const ids = some.map(({ flight }) => flight.id)
+      try {
+        const docs = await ask((how) => database.getMany(ids, { ...how, onFailed: () => undefined }), true)
+        const whole = new Set(docs.filter(({ _conflicts }) => !_conflicts).map(({ _id }) => _id))
+        for (const { flight, resolve } of some) {
+          if (!whole.has(flight.id)) flight.branched = true // or it cannot be read, or has gone
+          resolve()
+        }
+      } catch (thrown) {
+        for (const { reject } of some) reject(thrown)
+      }
+    }
+    isLooking = false
+  }
+
+  return async (flight) => {
+    copies ??= (await ask((how) => database.info(how), true)).cluster?.n ?? 1
+    if (copies === 1) return
+    await new Promise<void>((resolve, reject) => {
+      waiting.push({ flight, resolve, reject })
+      if (!isLooking) void look()
+    })
+  }
+}
+
+interface Pending {
+  readonly flight: Flight
+  readonly resolve: () => void
+  readonly reject: (reason: unknown) => void
+}

@@ -1,0 +1,117 @@
+/** A document that is made at two nodes of a cluster, with different bodies: it has branches before anybody knows. */
+import { once } from 'node:events'
+import { expect, onTestFinished, test } from 'vitest'
+import { createCouch } from '../../../sidecar/couch/client.ts'
+import type { Database } from '../../../sidecar/couch/database.ts'
+import { CouchError } from '../../../sidecar/couch/errors.ts'
+import { createTestCouch, needs, uniqueName } from '../../support/couchdb.ts'
+import { sharedCluster } from '../../support/couchdb-cluster.ts'
+import { eventually } from '../../support/eventually.ts'
+import { amount } from '../../support/thorough.ts'
+import { startRig } from '../rig.ts'
+import { untilSettled } from './watched-claims.ts'
+
+const timeout = 240_000
+
+/** A database of the cluster, as each node gives it. */
+async function startNodes() {
+  const { nodes } = await sharedCluster()
+  const name = uniqueName('branches')
+  const couches = nodes.map(({ url }) => createTestCouch({ url }))
+  const databases = couches.map((couch) => couch.db(name))
+  onTestFinished(async () => {
+    const couch = createCouch({ url: nodes[0]!.url })
+    await couch.db(name).drop()
+    await couch.close()
+  })
+  await databases[0]!.create()
+  for (const db of databases) await eventually(() => db.info())
+  return { name, couches, databases }
+}
+
+/** Counts what each document's handler has done. */
+function countEffects() {
+  const effects = new Map<string, number>()
+  const start = (db: Database, worker: string) =>
+    startRig(
+      db,
+      (control) =>
+        control.unsafe('order', 'paid', async (doc) => {
+          effects.set(doc._id, (effects.get(doc._id) ?? 0) + 1)
+          return { ...doc, state: 'invoiced' }
+        }),
+      { worker },
+    )
+  return { effects, start }
+}
+
+const MANY = amount(100, 400)
+const TOGETHER = 10
+
+test('what is made at two nodes at the same time, with different bodies, is run once', { timeout }, async () => {
+  needs('cluster')
+  const { name, couches, databases } = await startNodes()
+  const { effects, start } = countEffects()
+  for (const [i, db] of databases.entries()) await start(db, `worker-${i}`)
+  const put = async (db: Database, doc: { _id: string }) => {
+    const made = await db.put(doc).catch((thrown: unknown) => {
+      if (!(thrown instanceof CouchError)) throw thrown // all copies had the other already
+    })
+    return made !== undefined
+  }
+  let twice = 0
+  for (let from = 0; from < MANY; from += TOGETHER) {
+    const ids = Array.from({ length: TOGETHER }, (_, i) => `o${from + i}`)
+    await Promise.all(
+      ids.map(async (_id) => {
+        const doc = (by: number) => ({ _id, type: 'order', state: 'paid', by })
+        const made = await Promise.all([put(databases[0]!, doc(0)), put(databases[1]!, doc(1))])
+        twice += made.every(Boolean) ? 1 : 0
+      }),
+    )
+  }
+  await untilSettled(couches, name, MANY, { state: 'invoiced' })
+  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+  expect(effects.size).toBe(MANY)
+  expect(twice, 'documents that were made twice').toBeGreaterThan(0)
+})
+
+test(
+  'a branch that another worker has finished comes while a claim is on its way: nothing is run',
+  { timeout },
+  async () => {
+    needs('cluster')
+    const { name, couches, databases } = await startNodes()
+    const { effects, start } = countEffects()
+    const [db] = databases as [Database]
+    const revisions = { start: 3, ids: ['c', 'b', 'a'].map((letter) => letter.repeat(32)) }
+    const finished = {
+      _id: 'o',
+      _rev: `3-${revisions.ids[0]}`,
+      _revisions: revisions,
+      type: 'order',
+      state: 'invoiced',
+    }
+    let claims = 0
+    /** The feed tells of nothing since the first claim: what is seen of the branch is looked for. */
+    async function* tellBefore(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal) {
+      for await (const some of bytes) {
+        if (claims > 0) await once(signal, 'abort')
+        yield some
+      }
+    }
+    const worker: Database = {
+      ...db,
+      changes: async (query, signal) => tellBefore(await db.changes(query, signal), signal),
+      async bulk(docs, options) {
+        if (docs.some((doc) => doc.includes('"claim"')) && claims++ === 0) await db.merge([finished])
+        return db.bulk(docs, options)
+      },
+    }
+    await db.put({ _id: 'o', type: 'order', state: 'paid' })
+    await start(worker, 'worker')
+    await eventually(() => expect(claims).toBe(1))
+    await untilSettled(couches, name, 1, { state: 'invoiced' })
+    expect(effects.size).toBe(0)
+  },
+)
