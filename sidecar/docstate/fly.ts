@@ -37,8 +37,10 @@ interface Begun {
   readonly outcome: Promise<Outcome>
 }
 
-/** While so many documents wait for a place to run in, one is claimed at a time; of twice as many two. */
-const ONE_OF = 64
+/** So many documents that wait together are claimed one at a time. */
+const FEW = 100
+/** Of more of them this part is. */
+const PART = 1 / 32
 const MAX_REASONS = 10
 
 /**
@@ -46,7 +48,7 @@ const MAX_REASONS = 10
  *
  * A claim says that its handler begins, so a document is claimed when there is a place for its handler to run in. Claims
  * travel in groups; but a process that dies of a document as soon as its handler is called leaves in doubt what was claimed
- * with it. So a group is the smaller the fewer wait: where few do, each is claimed and begun by itself.
+ * with it. So of few that wait together each is claimed and begun by itself, and of many a small part.
  *
  * What was running when a worker was lost runs by itself, one at a time: then it is known which one it dies of.
  */
@@ -56,9 +58,17 @@ export function createFly(options: FlyOptions): Fly {
   const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
   const running = new Slots(() => concurrency)
-  const beginning = new Slots(() => Math.max(1, Math.ceil(running.waiting / ONE_OF)))
+  const beginning = new Slots(groupSize)
   const suspects = new Slots(() => 1)
   const refused = new Set<string>()
+  /** The most that have waited together since none did. */
+  let most = 0
+
+  function groupSize(): number {
+    const waiting = running.waiting + beginning.waiting
+    most = waiting === 0 ? 0 : Math.max(most, waiting)
+    return most <= FEW ? 1 : Math.ceil(most * PART)
+  }
 
   async function claimAndBegin(flight: Flight, run: Slot, begin: Slot): Promise<Begun | FlightEnd> {
     if (unsafe) await begin.enter()
