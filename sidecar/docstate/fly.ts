@@ -84,7 +84,8 @@ export function createFly(options: FlyOptions): Fly {
       begin.leave()
       run.leave()
     }
-    const claim = await claims.take(flight, giveWay).catch(unsent)
+    const letOthersBegin = () => begin.leave() // or one lost answer after the other would hold up all that wait
+    const claim = await claims.take(flight, giveWay, letOthersBegin).catch(unsent)
     if (claim === 'given-up') return claim
     counts.claims[claim.kind] += 1
     tellRefusal(flight, claim)
@@ -97,7 +98,7 @@ export function createFly(options: FlyOptions): Fly {
     life.channel('claim:won')?.publish(life.of(flight))
     await branchCheck(flight)
     await run.enter() // again, if it was contested
-    await begin.enter()
+    await begin.enter() // or if an answer was lost
     const mayBegin = () => !closing.aborted && !flight.outdated && claims.proven(flight)
     if (mayBegin() && (await claims.begin(flight)) && mayBegin()) return undefined
     giveWay() // first, so that all who wait here give back together

@@ -27,9 +27,9 @@ export type Stored =
 
 /**
  * Writes `doc` over `flight.doc` and updates it. Asks until the outcome is known: an answer that did not come may
- * have been a yes. Throws the signal's reason when there is no more time for asking.
+ * have been a yes; then `onUnsure` is called first. Throws the signal's reason when there is no more time for asking.
  */
-export type Store = (flight: Flight, doc: Doc) => Promise<Stored>
+export type Store = (flight: Flight, doc: Doc, onUnsure?: () => void) => Promise<Stored>
 
 export interface StoreOptions {
   readonly database: Database
@@ -84,7 +84,7 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
     return current && docOf(current)
   }
 
-  return async (flight, wanted) => {
+  return async (flight, wanted, onUnsure) => {
     const wantsClaim = holdsClaim(flight, wanted)
     let doc = wanted
     let unsure = false
@@ -102,6 +102,7 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
       }
       if (outcome.kind !== 'conflict' && outcome.kind !== 'unknown') return outcome
       const error = outcome.kind === 'unknown' ? outcome.error : undefined
+      if (error && !unsure) onUnsure?.()
       unsure ||= error !== undefined
       if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
       if (error) {

@@ -9,9 +9,9 @@ import type { Claim } from '../types.ts'
 export interface Claims {
   /**
    * Tries to win the document for this flight, whose handler is to begin at once. Calls `onContested` when that may take
-   * long: then the claim does not say so.
+   * long: then the claim does not say so; and `onUnsure` when the answer to the claim is lost, which is asked for again.
    */
-  take(flight: Flight, onContested: () => void): Promise<Stored>
+  take(flight: Flight, onContested: () => void, onUnsure: () => void): Promise<Stored>
   /** Has the claim say that the handler begins, unless it does. False if that could not be written. */
   begin(flight: Flight): Promise<boolean>
   /** Gives the document back, untouched: somebody else may take it at once. */
@@ -87,12 +87,12 @@ export function createClaims(options: ClaimsOptions): Claims {
   }
 
   return {
-    async take(flight, onContested) {
+    async take(flight, onContested, onUnsure) {
       const base = flight.doc._rev
       const renewed = () => claimed(flight, claimOf(flight))
       flight.provenAt = clock.ticks()
       flight.begun = true
-      const first = await store(flight, renewed())
+      const first = await store(flight, renewed(), onUnsure)
       if (first.kind === 'accepted') {
         flight.begun = false
         onContested()

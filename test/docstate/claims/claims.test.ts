@@ -134,7 +134,8 @@ test.each([0, 0.5, 0.999])(
     const handler = () => Promise.resolve()
     const registration = { type: 't', state: 's', mode: 'unsafe', handler, options: withDefaults({}, 'test') } as const
     const flight = new Flight(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
-    await claims.take(flight, () => undefined)
+    const nothing = () => undefined
+    await claims.take(flight, nothing, nothing)
     hangs = true
     const began = clock.ticks()
     void claims.keep(stopping.signal)
