@@ -2,7 +2,7 @@ import type { Couch, CouchRequest } from './client.ts'
 import { isCouchError } from './errors.ts'
 import type { ReadMany, ReadManyOptions } from './read-many.ts'
 import type { Sign } from './signature.ts'
-import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, StoredDoc } from './documents.ts'
+import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, Seq, StoredDoc } from './documents.ts'
 import {
   allDocs,
   bulkRows,
@@ -17,6 +17,7 @@ import {
 } from './schemas.ts'
 import { writtenFrom } from './written.ts'
 import { segment } from './path.ts'
+import { isBehindPlace } from './shard-seqs.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -42,10 +43,21 @@ export interface Security {
   readonly members: { readonly names: readonly string[]; readonly roles: readonly string[] }
 }
 
+export interface Life {
+  /** `instance_start_time`: another one is another database of the same name. */
+  readonly life: string
+  /** An older copy was put back, of all its files or of some. */
+  readonly isBehind: boolean
+  /** Of each document. */
+  readonly copies: number
+}
+
 /** One database. Every method throws `CouchError`, or the signal's reason. */
 export interface Database {
   readonly name: string
   info(options?: CallOptions): Promise<DbInfo>
+  /** As it is now, and whether it has lost changes that were before this place (`shard-seqs.ts`). */
+  life(place: Seq | undefined, options?: CallOptions): Promise<Life>
   /** Makes the database; one that exists already is fine. True if it was made now. */
   create(options?: CallOptions): Promise<boolean>
   /** Deletes the database; one that is not there is fine. True if it was deleted now. */
@@ -106,6 +118,11 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
   const database: Database = {
     name,
     info: (options) => call(dbInfo, {}, options),
+    async life(place, options) {
+      const info = await database.info(options)
+      const isBehind = place !== undefined && (await isBehindPlace(couch, info, place, options))
+      return { life: info.instance_start_time, isBehind, copies: info.cluster?.n ?? 1 }
+    },
     async create(options) {
       try {
         await call(done, { method: 'PUT' }, options)

@@ -22,7 +22,8 @@ export interface Leaf extends StoredDoc {
 declare const opaque: unique symbol
 /**
  * A place in a `_changes` feed. Opaque: two of them can neither be ordered nor told to be the same place (the same
- * state of a cluster has many spellings), so the type has no operation but being handed back to the server.
+ * state of a cluster has many spellings), so the type has no operation but being handed back to the server. Only
+ * `shard-seqs.ts` looks into it, to find what a database has lost.
  */
 export type Seq = { readonly [opaque]: 'seq' }
 
@@ -57,6 +58,6 @@ export interface DbInfo {
   readonly update_seq: Seq
   /** Changes when a database is deleted and made again. Seconds on CouchDB: two lives within one second look alike. */
   readonly instance_start_time: string
-  /** CouchDB only. `n`: how many copies there are of each document. */
-  readonly cluster?: { readonly n: number }
+  /** CouchDB only. `n`: how many copies there are of each document; `q`: in how many shards the documents are. */
+  readonly cluster?: { readonly n: number; readonly q?: number }
 }

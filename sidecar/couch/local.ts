@@ -8,15 +8,25 @@ export interface LocalDoc {
   read(signal: AbortSignal): Promise<Doc | undefined>
   /** Throws `CouchError`. */
   write(fields: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void>
+  /**
+   * Whether it is older than what was read or written here last, or gone: so an older copy of the database was put back.
+   * Nothing is known before it was read. Throws `CouchError`.
+   */
+  isPutBack(signal: AbortSignal): Promise<boolean>
 }
 
 /** @param id with its `_local/` */
 export function createLocalDoc(database: Database, id: string): LocalDoc {
   let rev: string | undefined
+  /** How often it was written at least. */
+  let writes = 0
+
+  const writesOf = (rev: string | undefined) => (rev === undefined ? 0 : parseInt(rev.slice('0-'.length)))
 
   async function read(signal: AbortSignal): Promise<Doc | undefined> {
     const stored = await database.find(id, {}, { signal })
     rev = stored?._rev
+    writes = writesOf(rev)
     return stored
   }
 
@@ -33,6 +43,12 @@ export function createLocalDoc(database: Database, id: string): LocalDoc {
         await read(signal) // another writer, by mistake: CouchDB would not have minded
         rev = await put()
       }
+      writes = writesOf(rev)
+    },
+    async isPutBack(signal) {
+      const before = writes
+      await read(signal)
+      return writes < before
     },
   }
 }

@@ -45,7 +45,7 @@ export const dbInfo: Schema<DbInfo> = z.looseObject({
   doc_count: z.number(),
   update_seq: seq,
   instance_start_time: z.string(),
-  cluster: z.looseObject({ n: z.number() }).exactOptional(),
+  cluster: z.looseObject({ n: z.number(), q: z.number().exactOptional() }).exactOptional(),
 })
 
 /** A `validate_doc_update` may give any JSON as its reason. */

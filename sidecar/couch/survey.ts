@@ -1,15 +1,14 @@
 import { z } from 'zod'
 import type { Couch } from './client.ts'
-import { seqText, type DbInfo } from './documents.ts'
+import type { DbInfo } from './documents.ts'
 import { CouchError } from './errors.ts'
 import { dbInfo, names } from './schemas.ts'
+import { extentOf, type Extent } from './shard-seqs.ts'
 
 /** How far a database was when it was looked at. */
-export interface Reading {
+export interface Reading extends Extent {
   /** `instance_start_time`: another one is another database of the same name. */
   readonly life: string
-  /** The number before the dash of its `update_seq`: it grows with every change, whatever node is asked. */
-  readonly changes: number
 }
 
 /** At 238 characters at most, a page is far smaller than the longest answer that is read. */
@@ -73,7 +72,5 @@ async function infoOf(couch: Couch, key: string, signal: AbortSignal): Promise<I
   }
 }
 
-const readingOf = ({ instance_start_time, update_seq }: DbInfo): Reading => ({
-  life: instance_start_time,
-  changes: parseInt(seqText(update_seq)) || 0,
-})
+const readingOf = ({ instance_start_time, update_seq }: DbInfo): Reading =>
+  Object.assign(extentOf(update_seq), { life: instance_start_time })

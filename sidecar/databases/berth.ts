@@ -1,4 +1,3 @@
-import { seqText, type Seq } from '../couch/documents.ts'
 import type { Reading } from '../couch/survey.ts'
 import type { Waits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
@@ -18,7 +17,7 @@ export interface Berth {
   waits: Waits | undefined
   /** How far the database was when it was at rest; undefined if it may not be. */
   changes: number | undefined
-  /** How far it was when all were looked at. */
+  /** How far it was when all were looked at, with the files of all readings. */
   reading: Reading | undefined
   /** Somebody has told of a change there, once: `reading` may not have it. */
   wasTold: boolean
@@ -60,9 +59,12 @@ export function forgetPlace(berth: Berth): void {
   berth.reading = undefined
 }
 
+/** Its place is read anew before the next visit: an older copy, which has another, may have been put back. */
+export function doubtPlace(berth: Berth): void {
+  berth.place = undefined
+  berth.places = undefined
+}
+
 /** Whether a sweep has found it elsewhere than it was left. */
 export const isNews = ({ place, changes }: Berth, { life, changes: now }: Reading): boolean =>
   changes !== now || (place?.life !== undefined && place.life !== life)
-
-/** The number before the dash of a sequence, as in `Reading`. */
-export const changesAt = (seq: Seq): number => parseInt(seqText(seq)) || 0

@@ -8,7 +8,7 @@ import { within } from '../core/within.ts'
 import { createSweeps } from '../couch/sweeps.ts'
 import type { FleetReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
-import { createBerth, forgetPlace, type Berth } from './berth.ts'
+import { createBerth, doubtPlace, forgetPlace, type Berth } from './berth.ts'
 import { WHO_IS_THERE_MS } from './follow.ts'
 import { workOut, type JobOf } from './jobs.ts'
 import { createSweep } from './sweep.ts'
@@ -38,6 +38,8 @@ export function createFleet(options: FleetOptions): Fleet {
   const { lookAgainMs = [60_000, 5000] } = options
   const berths = new Map<string, Berth>()
   const jobOf = workOut(options.jobOf)
+  /** Of those that are followed. */
+  const broken = new Set<string>()
   let swept = 0
   let started = false
 
@@ -68,11 +70,17 @@ export function createFleet(options: FleetOptions): Fleet {
     if (isOurs(name)) visits.tell(berthOf(name))
   }
 
-  /** It may be another one of the same name now. */
+  /** After a break of what is followed: the server may have been started again with older copies. */
+  function doubt(): void {
+    for (const berth of berths.values()) if (!berth.visit) doubtPlace(berth)
+    sweeps.soon()
+  }
+
+  /** It may be another one of the same name now, or an older copy. */
   function renew(name: string): void {
     const berth = berths.get(name)
     if (berth) forgetPlace(berth)
-    berth?.visit?.leave(new Error('the database was made again')) // another one follows
+    berth?.visit?.leave(new Error('the database is another one')) // another visit follows
     tell(name)
   }
 
@@ -105,6 +113,10 @@ export function createFleet(options: FleetOptions): Fleet {
       await within(clock, WHO_IS_THERE_MS, sharing.known, signal).catch(() => undefined)
       events.subscribe('database:created', ({ event }) => renew(event.database), { signal })
       events.subscribe('database:updated', ({ event }) => tell(event.database), { signal })
+      events.subscribe('feed:broken', ({ event }) => except.has(event.database) && broken.add(event.database), {
+        signal,
+      })
+      events.subscribe('feed:connected', ({ event }) => broken.delete(event.database) && doubt(), { signal })
       sharing.onChange(() => sweeps.soon(), signal)
       await together([(until) => visits.run(until), (until) => sweeps.run(until)], signal)
     },

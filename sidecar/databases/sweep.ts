@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import type { Couch } from '../couch/client.ts'
-import { listDatabases, readDatabases } from '../couch/survey.ts'
+import { changesAt, extentOf, filesAfter, isBehind } from '../couch/shard-seqs.ts'
+import { listDatabases, readDatabases, type Reading } from '../couch/survey.ts'
+import type { KeptPlace } from '../feed/place-store.ts'
 import { isNews, type Berth } from './berth.ts'
 
 export interface SweepOptions {
@@ -11,7 +13,7 @@ export interface SweepOptions {
   readonly isOurs: (name: string) => boolean
   /** It is further than it was left, or was never visited. */
   readonly find: (berth: Berth) => void
-  /** It is another one of the same name. */
+  /** It is another one of the same name, or an older copy. */
   readonly renew: (name: string) => void
   /** It is gone, or not ours any more. */
   readonly leave: (berth: Berth) => void
@@ -20,6 +22,16 @@ export interface SweepOptions {
 
 /** A database that is deleted may be made again at once; by the second look it was not. */
 const MISSING_LOOKS = 2
+
+const RESTORED = 'an older copy of the database was put back; what it has is looked at again'
+
+/** Whether it is behind what was known of it. What was read twice alike says nothing new. */
+function hasLost(now: Reading, before: Reading | undefined, place: KeptPlace | undefined): boolean {
+  if (before && isBehind(now, before)) return true
+  if (!place || (place.life !== undefined && place.life !== now.life)) return false
+  const isKnown = now.seq === before?.seq && now.changes >= changesAt(place.seq)
+  return !isKnown && isBehind(now, extentOf(place.seq))
+}
 
 /** Looks at all databases that are ours, for whatever no event has told. Throws `CouchError`. */
 export function createSweep({ couch, berths, berthOf, isOurs, find, renew, leave, log }: SweepOptions) {
@@ -33,11 +45,18 @@ export function createSweep({ couch, berths, berthOf, isOurs, find, renew, leave
       if (berth.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
       if (berth.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(berth)
     }
+    const places = new Map(ours.map((name) => [name, berths.get(name)?.place])) // a visit may move them meanwhile
     for await (const readings of readDatabases(couch, ours, signal)) {
-      for (const [name, reading] of readings) {
+      for (const [name, found] of readings) {
         const berth = berthOf(name)
         const before = berth.reading
-        if (before && before.life !== reading.life) renew(name)
+        if (before && before.life !== found.life) renew(name)
+        else if (hasLost(found, before, places.get(name))) {
+          log.warn({ db: name }, RESTORED)
+          renew(name)
+        }
+        const { life, changes, seq } = found
+        const reading = { life, changes, seq, files: filesAfter(found, berth.reading) } // none if it was renewed
         berth.reading = reading
         if (berth.visit ? before?.changes !== reading.changes : isNews(berth, reading)) find(berth)
       }

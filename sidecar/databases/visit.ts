@@ -1,6 +1,9 @@
 import type { Slots } from '../core/slots.ts'
 import { untilAny } from '../core/until-any.ts'
+import type { Life } from '../couch/database.ts'
+import type { Seq } from '../couch/documents.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
+import { changesAt, extentOf, isAt, isBehind } from '../couch/shard-seqs.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import { createWaits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
@@ -8,7 +11,7 @@ import { pagesOf } from '../feed/change.ts'
 import { createPlaceStore, type PlaceStore } from '../feed/place-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
-import { changesAt, type Berth } from './berth.ts'
+import type { Berth } from './berth.ts'
 import { matchAgain, matching } from './matching.ts'
 import { prepare, type PrepareOptions } from './prepare.ts'
 
@@ -73,6 +76,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
       await store.save(isToCount ? unrested : kept, signal)
       berth.place = isToCount ? unrested : place
     },
+    isPutBack: (signal) => store.isPutBack(signal),
   }
   const engine = createEngine({
     ...options,
@@ -90,7 +94,8 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
       listFirst,
       nextAt: listFirst ? undefined : rest?.nextAt,
       waits: (berth.waits ??= createWaits(() => clock.ticks())),
-      read: (from, signal) => readWhenTold({ ...options, readPage, life, from, bell }, signal),
+      read: (from, signal) =>
+        readWhenTold({ ...options, readPage, life, isPutBack: (until) => places.isPutBack(until), from, bell }, signal),
     },
   })
   const readPages = pagesOf(database)
@@ -101,8 +106,14 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     onRead()
     return page
   }
-  const life = async (signal: AbortSignal) =>
-    berth.reading?.life ?? String((await database.info({ signal })).instance_start_time)
+  let isKnown = !isFirst || hasAllOf(berth)
+  /** A sweep has compared it with the place; not where the place is new here, and not after a failure. */
+  async function life(place: Seq | undefined, signal: AbortSignal): Promise<Life> {
+    const { reading } = berth
+    if (!reading || !isKnown) return database.life(place, { signal })
+    isKnown = false
+    return { life: reading.life, isBehind: false, copies: 1 }
+  }
 
   onEngine(engine)
   return untilAny([signal, leaving.signal], async (until) => {
@@ -138,7 +149,14 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 
 /** A restart finds it as it was left: there is nothing to do before its time. */
 const isWhereItWas = ({ place, reading }: Berth): boolean =>
-  reading !== undefined && place?.life === reading.life && changesAt(place.seq) === reading.changes
+  reading !== undefined && place?.life === reading.life && isAt(reading, extentOf(place.seq))
+
+/** The last look at all databases had each file as far as the place, so that nobody has to ask. */
+function hasAllOf({ place, reading }: Berth): boolean {
+  if (!place || !reading) return false
+  const before = extentOf(place.seq)
+  return Object.keys(before.files ?? {}).every((uuid) => uuid in (reading.files ?? {})) && !isBehind(reading, before)
+}
 
 function atRest(berth: Berth, nextAt: number | undefined): Visited {
   berth.changes = berth.reading!.changes

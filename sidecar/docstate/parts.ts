@@ -93,7 +93,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const places = visit?.places ?? createPlaceStore(database, worker)
   const watch = new Watch({
     ...{ database, part, arrivals, places, life, clock, random, log },
-    onRecreated: (stopped) => {
+    onReplaced: (stopped) => {
       dispatch.forgetPast()
       return prepare(stopped)
     },

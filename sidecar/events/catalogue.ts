@@ -61,8 +61,8 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'feed:restarted': {
     about: 'database',
-    when: 'the feed begins again from its start; nothing is handled twice',
-    fields: { why: '`database-recreated` or `malformed-place`' },
+    when: 'the feed begins again from its start; what the database says was handled is not handled again',
+    fields: { why: '`database-recreated`, `database-restored` (from an older copy) or `malformed-place`' },
   },
   'claim:won': {
     about: 'document',

@@ -25,7 +25,7 @@ const DOCS = { ...LEAVES, include_docs: true, conflicts: true }
 /** The changes of a database, with its documents unless `withDocs` says otherwise when a connection is opened. */
 export const changesOf = (database: Database, withDocs: () => boolean = () => true): Source<Change> => ({
   name: `GET /${database.name}/_changes`,
-  life: async (signal) => String((await database.info({ signal })).instance_start_time),
+  life: (place, signal) => database.life(place, { signal }),
   open: (query, signal) => database.changes({ ...query, ...(withDocs() ? DOCS : LEAVES) }, signal),
   parse: (request, line) => parseLine(request, line, changeFrom),
 })

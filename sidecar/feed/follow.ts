@@ -1,5 +1,6 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
+import type { Life } from '../couch/database.ts'
 import { SEQ_ZERO, seqText, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import { splitLines } from './lines.ts'
@@ -17,6 +18,9 @@ interface Row {
   readonly seq: Seq
 }
 
+/** `database-restored`: an older copy was put back, which is behind the place, or has come beyond it by other changes. */
+export type RestartReason = 'database-recreated' | 'database-restored' | 'malformed-place'
+
 export type FeedEvent<R extends Row> =
   | { readonly kind: 'rows'; readonly rows: readonly R[]; readonly life: string }
   /** No more rows for now. */
@@ -24,7 +28,7 @@ export type FeedEvent<R extends Row> =
   /** So many changes were left when a connection ended. Not every server says it, and not every end is waited for. */
   | { readonly kind: 'left'; readonly changes: number }
   /** Everything will come again from the beginning. */
-  | { readonly kind: 'restarted'; readonly why: 'database-recreated' | 'malformed-place' }
+  | { readonly kind: 'restarted'; readonly why: RestartReason }
   | { readonly kind: 'connected' }
   /** The feed could not be read; it is tried again after the wait. */
   | { readonly kind: 'broken'; readonly error: CouchError; readonly retryInMs: number }
@@ -33,6 +37,8 @@ export interface FollowOptions<R extends Row> {
   readonly source: Source<R>
   /** The place to go on from. Default: the beginning. */
   readonly from?: Place | undefined
+  /** Asked after a break: whether an older copy was put back, and what is kept of the place with it. */
+  readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   readonly clock: Clock
   readonly random: Random
   /** How often the server gives a sign of life. Two and a half of them without one mean a dead connection. */
@@ -80,17 +86,18 @@ export async function* follow<R extends Row>(
   const { source, clock, random, slowlyMs = SLOWLY_MS, rowsAConnection = ROWS_A_CONNECTION, rest = () => 0 } = options
   let place: Place = options.from ?? { seq: SEQ_ZERO }
   let failures = 0
+  let isDoubtful = true // the first time, and after a break, in which an older copy may have been put back
 
   while (!signal.aborted) {
     let rows = 0
     const began = clock.ticks()
     try {
-      const life = await source.life(signal)
-      if (place.life !== undefined && place.life !== life) {
-        place = { seq: SEQ_ZERO, life }
-        yield { kind: 'restarted', why: 'database-recreated' }
-      }
-      place = { ...place, life }
+      const found = await source.life(isDoubtful && place.seq !== SEQ_ZERO ? place.seq : undefined, signal)
+      const why = whyRestart(place, found, isDoubtful && ((await options.isPutBack?.(signal)) ?? false))
+      const { life } = found
+      place = { seq: why ? SEQ_ZERO : place.seq, life }
+      if (why) yield { kind: 'restarted', why }
+      isDoubtful = false
       for await (const event of connect(options, place.seq, signal)) {
         if (event.kind === 'ended') {
           place = { ...place, seq: event.seq }
@@ -107,6 +114,7 @@ export async function* follow<R extends Row>(
           yield event
         }
       }
+      isDoubtful = rows < rowsAConnection // the server has ended it
       if (rows > 0) {
         const took = clock.ticks() - began
         if (rows < rowsAConnection || took > FLOOD_MS) continue
@@ -120,6 +128,7 @@ export async function* follow<R extends Row>(
       if (signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
       failures += 1
+      isDoubtful = true
       if (isCouchError(thrown, 'bad_request') && place.seq !== SEQ_ZERO) {
         place = { ...place, seq: SEQ_ZERO }
         yield { kind: 'restarted', why: 'malformed-place' }
@@ -129,6 +138,12 @@ export async function* follow<R extends Row>(
       await clock.sleep(retryInMs, signal).catch(() => undefined)
     }
   }
+}
+
+/** Why a place means nothing in the database that was found; undefined if it is still that of the place. */
+export function whyRestart(place: Place, { life, isBehind }: Life, isPutBack: boolean): RestartReason | undefined {
+  if (place.life !== undefined && place.life !== life) return 'database-recreated'
+  return isBehind || isPutBack ? 'database-restored' : undefined
 }
 
 type ConnectionEvent<R> =

@@ -18,6 +18,8 @@ export interface KeptPlace extends Place {
 export interface PlaceStore {
   load(signal: AbortSignal): Promise<KeptPlace | undefined>
   save(place: KeptPlace, signal: AbortSignal): Promise<void>
+  /** Whether what is kept is older than what was loaded or saved last. Throws `CouchError`. */
+  isPutBack(signal: AbortSignal): Promise<boolean>
 }
 
 /**
@@ -43,6 +45,7 @@ export function createPlaceStore(database: Database, owner: string): PlaceStore 
       const fields: Fields = { seq: seqText(seq), ...(life !== undefined && { life }), ...nextAt }
       await local.write({ ...fields, signature: await sign(fields) }, signal)
     },
+    isPutBack: (signal) => local.isPutBack(signal),
   }
 }
 

@@ -1,16 +1,19 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Slots } from '../core/slots.ts'
-import { SEQ_ZERO } from '../couch/documents.ts'
+import type { Life } from '../couch/database.ts'
+import { SEQ_ZERO, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import type { Bell } from './bell.ts'
 import type { Change, ReadPage } from './change.ts'
-import { BACKOFF, SLOWLY_MS, type FeedEvent, type Place } from './follow.ts'
+import { BACKOFF, SLOWLY_MS, whyRestart, type FeedEvent, type Place } from './follow.ts'
 
 export interface ReadOptions {
   readonly readPage: ReadPage
-  /** Changes when the database is made again. Asked before the first page, and after each failure. */
-  readonly life: (signal: AbortSignal) => Promise<string>
+  /** See `Source`. Asked before the first page, and after each failure. */
+  readonly life: (place: Seq | undefined, signal: AbortSignal) => Promise<Life>
+  /** See `FollowOptions`. */
+  readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   readonly from?: Place | undefined
   /** Rung when there may be more; read is only then, the first time too. */
   readonly bell: Bell
@@ -37,16 +40,19 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
   let together = FIRST_ROWS
   let isConnected = false
   let failures = 0
+  let hasFailed = false
 
   while (!signal.aborted) {
     try {
       const heard = await bell.hear(signal)
-      life ??= await options.life(signal)
-      if (place.life !== undefined && place.life !== life) {
-        place = { seq: SEQ_ZERO, life }
-        yield { kind: 'restarted', why: 'database-recreated' }
+      if (life === undefined) {
+        const found = await options.life(place.seq === SEQ_ZERO ? undefined : place.seq, signal)
+        const why = whyRestart(place, found, hasFailed && ((await options.isPutBack?.(signal)) ?? false))
+        place = { seq: why ? SEQ_ZERO : place.seq, life: found.life }
+        if (why) yield { kind: 'restarted', why }
+        life = found.life
+        hasFailed = false
       }
-      place = { ...place, life }
       const page = await slots.during(() => readPage(place.seq, together, signal))
       if (!isConnected) yield { kind: 'connected' }
       isConnected = true
@@ -64,6 +70,7 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
       if (signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
       failures += 1
+      hasFailed = true
       life = undefined
       isConnected = false
       if (isCouchError(thrown, 'bad_request') && place.seq !== SEQ_ZERO) {

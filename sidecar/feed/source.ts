@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Life } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import { isSeq } from '../couch/schemas.ts'
 import type { Seq } from '../couch/documents.ts'
@@ -7,8 +8,11 @@ import type { Seq } from '../couch/documents.ts'
 export interface Source<Row extends { readonly seq: Seq }> {
   /** The request, for messages. */
   readonly name: string
-  /** Changes when it begins a new life, in which places of the old one mean nothing. Throws `CouchError`. */
-  readonly life: (signal: AbortSignal) => Promise<string>
+  /**
+   * Of a new life, places of the old one mean nothing; of one that is behind a place, that place means nothing. Throws
+   * `CouchError`.
+   */
+  readonly life: (place: Seq | undefined, signal: AbortSignal) => Promise<Life>
   /** The bytes of its continuous feed. */
   readonly open: (query: SourceQuery, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
   /** Throws `CouchError` with code `garbled` for a line that CouchDB does not write. */

@@ -1,10 +1,11 @@
+import type { Reading } from '../couch/survey.ts'
 import { Entry } from './entry.ts'
 import { keyOf, type Index } from './indexes-of.ts'
 
 /** What is known of a database whose indexes are kept. */
 export interface Page {
-  /** `instance_start_time`, as soon as a sweep has told it: another one is another database of the same name. */
-  life: string | undefined
+  /** As the last sweep has found it, if any, with the files of all of them. */
+  reading: Reading | undefined
   /** Where it was when it was last looked at; a number, as `changes` in `Reading`. */
   seq: number
   /** When something changed in it first since it began to be looked at, milliseconds since the epoch. */
@@ -34,7 +35,7 @@ export class Book {
   open(database: string): Page {
     const known = this.#pages.get(database)
     if (known) return known
-    const page: Page = { life: undefined, seq: -1, touchedAt: undefined, entries: new Map() }
+    const page: Page = { reading: undefined, seq: -1, touchedAt: undefined, entries: new Map() }
     this.#pages.set(database, page)
     return page
   }

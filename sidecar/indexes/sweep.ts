@@ -1,4 +1,5 @@
 import type { Couch } from '../couch/client.ts'
+import { filesAfter, isBehind } from '../couch/shard-seqs.ts'
 import { listDatabases, readDatabases } from '../couch/survey.ts'
 import type { Book } from './book.ts'
 
@@ -13,7 +14,8 @@ export interface SweepOptions {
 
 /**
  * Looks at all databases: who is further than when it was looked at last, or was not, is added; who is no more, or no
- * longer ours, is removed. Returns how many were added. Throws `CouchError`.
+ * longer ours, is removed. Of an older copy that was put back all is forgotten that was known of its indexes. Returns
+ * how many were added. Throws `CouchError`.
  */
 export function createSweep({ couch, book, isKept, add, remove }: SweepOptions) {
   return async (signal: AbortSignal): Promise<number> => {
@@ -22,11 +24,15 @@ export function createSweep({ couch, book, isKept, add, remove }: SweepOptions) 
     for (const database of [...book.databases()]) if (!there.has(database)) remove(database)
     let added = 0
     for await (const readings of readDatabases(couch, kept, signal)) {
-      for (const [database, { life, changes }] of readings) {
+      for (const [database, reading] of readings) {
         const known = book.get(database)
-        if (known) known.life ??= life
-        if (known && known.life !== life) remove(database)
-        else if (known?.seq === changes) continue
+        const { life, changes, seq } = reading
+        const before = known?.reading ?? reading
+        if (known && (before.life !== life || isBehind(reading, before))) remove(database)
+        else if (known) {
+          known.reading = { life, changes, seq, files: filesAfter(reading, before) }
+          if (known.seq === changes) continue
+        }
         add(database)
         added += 1
       }

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { Slots } from '../../sidecar/core/slots.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
-import { seqFrom } from '../../sidecar/couch/documents.ts'
+import { seqFrom, type Seq } from '../../sidecar/couch/documents.ts'
 import { Bell } from '../../sidecar/feed/bell.ts'
 import { pagesOf, type Change } from '../../sidecar/feed/change.ts'
 import type { FeedEvent, Place } from '../../sidecar/feed/follow.ts'
@@ -33,7 +33,7 @@ async function setUp({ db, from }: { db?: Database; from?: Place } = {}) {
   const events: FeedEvent<Change>[] = []
   const options = {
     ...{ readPage: pagesOf(through), from, bell, slots: new Slots(() => 1), clock: systemClock, random: () => 0.5 },
-    life: async (signal: AbortSignal) => String((await through.info({ signal })).instance_start_time),
+    life: (place: Seq | undefined, signal: AbortSignal) => through.life(place, { signal }),
   }
   const run = async () => {
     for await (const event of readWhenTold(options, stopping.signal)) events.push(event)

@@ -6,7 +6,7 @@
 import { execFile } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, statfs, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -19,13 +19,34 @@ export interface PrivateCouch {
   readonly url: string
   /** Of the server itself, for signals (`SIGSTOP` freezes it). Another one after a restart. */
   readonly pid: number
+  /** Copies its files as they are now, for `restart`. */
+  copy(): Promise<FileCopy>
   /** As by `kill -9`: nothing is flushed or said to anybody. Resolves when it is gone. */
   kill(): Promise<void>
-  /** Starts it again on the same port and data; kills it first if it runs. */
-  restart(): Promise<void>
+  /**
+   * Starts it again on the same port and data; kills it first if it runs. While it is down, files of these copies are put
+   * back in the place of its own.
+   */
+  restart(...copies: readonly FileCopy[]): Promise<void>
   /** Ends it and removes its data. */
   stop(): Promise<void>
 }
+
+/** An older copy of files in a server's data directory. */
+export interface FileCopy {
+  readonly folder: string
+  /** Those of these shards only: by their paths, as `shards/00000000-7fffffff/db.1767225600.couch`. */
+  readonly isWanted: (path: string) => boolean
+}
+
+/** Files of some databases, or of one range of each. */
+export const only = ({ folder }: FileCopy, databases: readonly string[], range = ''): FileCopy => ({
+  folder,
+  isWanted: (path) => path.includes(range) && databases.some((name) => path.includes(`/${name}.`)),
+})
+
+/** Of databases with two shards. */
+export const [FIRST_RANGE, LAST_RANGE] = ['00000000-7fffffff', '80000000-ffffffff'] as const
 
 /** Of a node of a cluster: what all nodes have in common, and what only this one has. */
 export interface NodeSettings {
@@ -89,14 +110,21 @@ export async function startCouchBinary(binary: string, node?: NodeSettings): Pro
       const url = `http://admin:${password}@127.0.0.1:${port}`
       const command = await onOneProcessor([binary], port)
       let running = await run({ command, home, env, url, proof })
+      let copies = 0
       return {
         url,
         get pid() {
           return running.pid
         },
+        async copy() {
+          const folder = join(home, `copy-${++copies}`)
+          await cp(join(home, 'data'), folder, { recursive: true })
+          return { folder, isWanted: () => true }
+        },
         kill: () => running.end('keep'),
-        async restart() {
+        async restart(...older) {
           await running.end('keep')
+          for (const copy of older) await putBack(copy, join(home, 'data'))
           running = await run({ command, home, env, url, proof })
         },
         async stop() {
@@ -109,6 +137,16 @@ export async function startCouchBinary(binary: string, node?: NodeSettings): Pro
     await rm(home, { recursive: true, force: true })
     throw thrown
   }
+}
+
+async function putBack({ folder, isWanted }: FileCopy, data: string): Promise<void> {
+  const files = await readdir(data, { recursive: true, withFileTypes: true })
+  const wanted = async (path: string) => (await stat(path)).isDirectory() || isWanted(path)
+  for (const file of files.filter((file) => file.isFile())) {
+    const path = join(file.parentPath, file.name)
+    if (isWanted(path)) await rm(path) // or an index would stay that the copy does not have
+  }
+  await cp(folder, data, { recursive: true, filter: wanted })
 }
 
 interface RunOptions {

@@ -27,10 +27,10 @@ export function createTestCouch(options: Partial<CouchOptions> = {}): Couch {
 /** A name that no other test has. */
 export const uniqueName = (prefix: string): string => `${prefix}-${randomBytes(6).toString('hex')}`
 
-/** A new, empty database with a name of its own; deleted at the end of the test. */
-export async function freshDb(prefix = 'test'): Promise<Database> {
-  const db = createTestCouch().db(uniqueName(prefix))
-  onTestFinished(() => deleteDb(db.name))
+/** A new, empty database with a name of its own; deleted at the end of the test. Of the server of this run, unless told. */
+export async function freshDb(prefix = 'test', url = couchUrl()): Promise<Database> {
+  const db = createTestCouch({ url }).db(uniqueName(prefix))
+  if (url === couchUrl()) onTestFinished(() => deleteDb(db.name)) // another one ends with its databases
   await db.create()
   return db
 }

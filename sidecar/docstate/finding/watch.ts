@@ -30,8 +30,8 @@ export interface WatchOptions {
   readonly heartbeatMs?: number
   /** Default: follows it, on a connection of its own. */
   readonly read?: ReadFeed | undefined
-  /** Called before anything of the new database is read. */
-  readonly onRecreated: (signal: AbortSignal) => Promise<void>
+  /** Called before anything is read of a new database, or of an older copy that was put back. */
+  readonly onReplaced: (signal: AbortSignal) => Promise<void>
   /** Called before the place moves beyond a change of the design document. Throws `CouchError`. */
   readonly onDdoc: (rev: string, signal: AbortSignal) => Promise<void>
 }
@@ -54,6 +54,7 @@ export class Watch {
   #life: string | undefined
   #saved: unknown
   #following = false
+  #isBroken = false
   #atEnd = false
   #trouble: CouchError | undefined
 
@@ -97,11 +98,14 @@ export class Watch {
     await saving
   }
 
-  /** Writes the place down, if it has moved, or if what is said of it is news. */
+  /**
+   * Writes the place down, if it has moved, or if what is said of it is news. Not while the feed is broken: an older copy
+   * that was put back would look as if it had that place.
+   */
   async savePlace(signal: AbortSignal, rest?: Rest): Promise<void> {
     const seq = this.#progress.mark ?? (rest && this.#from?.seq)
     const saved = textOf(seq, rest)
-    if (seq === undefined || saved === this.#saved) return
+    if (seq === undefined || saved === this.#saved || this.#isBroken) return
     try {
       await this.#options.places.save({ seq, life: this.#life ?? this.#from?.life, rest }, signal)
       this.#saved = saved
@@ -112,9 +116,10 @@ export class Watch {
   }
 
   readonly #follow: ReadFeed = (from, signal) => {
-    const { database, part, clock, random, heartbeatMs } = this.#options
+    const { database, part, places, clock, random, heartbeatMs } = this.#options
     const options = {
       ...{ source: changesOf(database, () => !part.hasEquals()), from, clock, random },
+      isPutBack: (signal: AbortSignal) => places.isPutBack(signal),
       rest: () => (part.hasEquals() ? REST : 0),
     }
     return follow({ ...options, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }, signal)
@@ -159,17 +164,19 @@ export class Watch {
         counts.feed.rewound += 1
         life.channel('feed:restarted')?.publish({ database, why: event.why })
         log.warn({ why: event.why }, 'the feed begins again from its start')
-        return event.why === 'database-recreated' ? this.#options.onRecreated(signal) : undefined
+        return event.why === 'malformed-place' ? undefined : this.#options.onReplaced(signal)
       case 'connected':
         if (this.#trouble) log.info('the feed is back')
         if (!this.#following) life.channel('feed:connected')?.publish({ database })
         this.#following = true
+        this.#isBroken = false
         this.#trouble = undefined
         return
       case 'broken': {
         const { error, retryInMs } = event
         const news = this.#trouble?.code !== error.code
         this.#following = false
+        this.#isBroken = true
         this.#trouble = error
         this.#lag.lost()
         counts.feed.broken += 1

@@ -117,7 +117,7 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
         'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
       ]
     case 'ready':
-      return ['It is ready: a running sidecar takes it at once.']
+      return ['It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.']
     case 'wait': {
       const what = docstate?.retry_at ? 'The next try is due' : 'Its time in this state ends'
       return [`${what} at ${new Date(assessment.until).toISOString()}.`]

@@ -1,6 +1,7 @@
 import type { Couch } from '../../couch/client.ts'
 import { seqFrom, seqText, type Seq } from '../../couch/documents.ts'
 import { CouchError } from '../../couch/errors.ts'
+import { changesAt } from '../../couch/shard-seqs.ts'
 import { parseLine } from '../../feed/source.ts'
 import { splitRows } from './rows.ts'
 import { updateFrom, type Update } from './update.ts'
@@ -21,6 +22,8 @@ export interface Page {
 export interface History {
   /** The next rows, so many at the most. */
   page(since: Seq, limit: number, signal: AbortSignal): Promise<Page>
+  /** Whether an older copy of the database was put back, that does not have what was before this place. */
+  isBehind(place: Seq, signal: AbortSignal): Promise<boolean>
   /** All rows, the last one first, as they come over one connection: CouchDB cannot go on from a place in this order. */
   newestFirst(signal: AbortSignal): AsyncGenerator<readonly Update[], void>
   /** Another text when anything has changed. On a cluster also now and then when nothing has. */
@@ -42,6 +45,10 @@ export function createHistory(couch: Couch, name: string): History {
         return update
       })
       return { updates, seq: last_seq, isLast: results.length < limit }
+    },
+    async isBehind(place, signal) {
+      if (changesAt(place) === 0) return false // the beginning, or the end
+      return (await couch.db(name).life(place, { signal })).isBehind
     },
     async *newestFirst(signal) {
       const bytes = await couch.stream({ db: name, path: '_changes', query: { descending: true }, signal })

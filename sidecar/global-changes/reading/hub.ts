@@ -49,7 +49,10 @@ export class Hub {
           for (const update of event.rows) this.#bring(update)
         }
         if (event.kind === 'broken') log.debug({ code: event.error.code, reason: event.error.message }, BROKEN)
-        if (event.kind === 'restarted') rows = 0 // the last may have had all its rows
+        if (event.kind === 'restarted') {
+          rows = 0 // the last may have had all its rows
+          for (const reader of this.readers) reader.startAgain()
+        }
         if (event.kind !== 'connected') continue
         if (rows < ROWS_A_CONNECTION) for (const reader of this.readers) reader.reconnected() // something ended the last
         rows = 0
@@ -76,10 +79,10 @@ export class Hub {
     const database = this.#options.couch.db(this.#options.name)
     return {
       name: `GET /${database.name}/_changes`,
-      life: async (signal) => {
-        const { instance_start_time, cluster } = await database.info({ signal })
-        this.#evenMs = cluster && cluster.n > 1 ? EVEN_MS : 0
-        return String(instance_start_time)
+      life: async (place, signal) => {
+        const life = await database.life(place, { signal })
+        this.#evenMs = life.copies > 1 ? EVEN_MS : 0
+        return life
       },
       open: (query, signal) => database.changes({ ...query }, signal),
       parse: (request, line) => parseLine(request, line, updateFrom),

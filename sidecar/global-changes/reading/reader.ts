@@ -2,7 +2,7 @@ import type { Alarm, Alarms } from '../../core/alarms.ts'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
-import { seqText, type Seq } from '../../couch/documents.ts'
+import { SEQ_ZERO, seqText, type Seq } from '../../couch/documents.ts'
 import type { CouchError } from '../../couch/errors.ts'
 import { patiently } from '../../couch/patiently.ts'
 import { HEARTBEAT_MS } from '../../feed/follow.ts'
@@ -112,6 +112,12 @@ export class Reader implements Reading {
     this.#arrival.changed()
   }
 
+  /** Its place means nothing in the database that is there now. */
+  startAgain(): void {
+    this.#place = this.#passed = SEQ_ZERO
+    this.fallBehind()
+  }
+
   close(): void {
     this.#tidying?.stop()
     this.#options.onClose()
@@ -154,6 +160,7 @@ export class Reader implements Reading {
   async #page(most: number, signal: AbortSignal): Promise<Page> {
     const { history, viewer, clock, random, onPage } = this.#options
     const limit = viewer.kind === 'admin' || most === 0 ? Math.min(most, PAGE) : PAGE
+    if (this.#isFirstPage && (await history.isBehind(this.#place, signal))) this.#place = SEQ_ZERO
     const read = () => history.page(this.#place, limit, signal)
     const page = await (this.#isFirstPage ? read() : patiently(read, { clock, random, signal, retryOf }))
     this.#isFirstPage = false

@@ -8,8 +8,11 @@ import { untilAny } from '../../core/until-any.ts'
 import { within } from '../../core/within.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
+import { extentOf, filesAfter, isBehind } from '../../couch/shard-seqs.ts'
+import type { Reading } from '../../couch/survey.ts'
 import { Coverage } from './coverage.ts'
 import { EventWriter } from './event-writer.ts'
+import { findLost } from './find-lost.ts'
 import { Gather } from './gather.ts'
 import { Ledger } from './ledger.ts'
 import { makeDatabase } from './make-database.ts'
@@ -80,7 +83,9 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   let swept = 0
   let sweptAt = clock.ticks()
   /** Of the database of the events. */
-  let life: string | undefined
+  let known: Reading | undefined
+  /** It lacks events that the ledger has. */
+  let hasLost = false
 
   const ledger = new Ledger(database)
   const coverage = new Coverage(couch, ledger, clock)
@@ -117,12 +122,16 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     const began = clock.ticks()
     await makeSure(signal)
     await ledger.own(share.buckets(), signal)
+    if (hasLost) await findLost(database, ledger, signal)
+    hasLost = false
     const found = await lookAtAll(share.buckets(), signal)
     swept += found.missed
     if (found.databases.length > 0) log.debug({ databases: found.databases.length }, 'a sweep has database events')
     sources.found(found.databases)
     await within(clock, MOST_UNDER_WAY_MS, writer.settled(), signal)
     await ledger.save(signal)
+    const now = await read(signal)
+    if (now.life === known?.life && !isBehind(now, known)) known = { ...now, files: filesAfter(now, known) }
     sweptAt = began
   }
 
@@ -134,12 +143,27 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     await ledger.own(buckets, signal)
   }
 
+  /** How far the database of the events is. Throws `CouchError`. */
+  async function read(signal: AbortSignal): Promise<Reading> {
+    const { instance_start_time: life, update_seq } = await database.info({ signal })
+    return Object.assign(extentOf(update_seq), { life })
+  }
+
   /** That the database of the events is there, and is the one of which we know what is in it. */
   async function makeSure(signal: AbortSignal): Promise<void> {
     try {
-      const { instance_start_time } = await database.info({ signal })
-      if (life !== undefined && life !== instance_start_time) ledger.forget()
-      life = instance_start_time
+      const now = await read(signal)
+      if (known && known.life !== now.life) {
+        ledger.forget()
+        known = undefined
+      } else if ((known && isBehind(now, known)) || (await ledger.isPutBack(signal))) {
+        log.warn(`an older copy of ${name} was put back; the events that it lacks are written again`)
+        ledger.forget()
+        known = undefined
+        hasLost = true
+        sweeps.soon()
+      }
+      known = { ...now, files: filesAfter(now, known) }
     } catch (thrown) {
       if (!isCouchError(thrown, 'not_found')) throw thrown
       await beginAnew(signal)

@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { createExclusive } from '../../core/exclusive.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { createLocalDoc, readLocalDocs, type LocalDoc } from '../../couch/local.ts'
+import type { Files } from '../../couch/shard-seqs.ts'
 import type { Reading } from '../../couch/survey.ts'
 import type { Known } from './lookout.ts'
 
@@ -23,6 +25,8 @@ export class Ledger {
   readonly #buckets = new Map<number, Map<string, Reading>>()
   readonly #documents = new Map<number, LocalDoc>()
   readonly #changed = new Set<number>()
+  /** That was written last. */
+  #newest: LocalDoc | undefined
   /** CouchDB keeps the `_local` document that comes last, which should not be the older one. */
   readonly #inTurn = createExclusive()
 
@@ -50,6 +54,13 @@ export class Ledger {
   forget(): void {
     this.#buckets.clear()
     this.#changed.clear()
+    this.#documents.clear()
+    this.#newest = undefined
+  }
+
+  /** Whether it is older than what was written here last: an older copy of the database was put back. Throws `CouchError`. */
+  async isPutBack(signal: AbortSignal): Promise<boolean> {
+    return (await this.#newest?.isPutBack(signal)) ?? false
   }
 
   names(): string[] {
@@ -63,10 +74,17 @@ export class Ledger {
   set(name: string, known: Known): void {
     const bucket = this.#buckets.get(bucketOf(name))
     const before = bucket?.get(name)
-    if (!bucket || (before?.life === known?.life && before?.changes === known?.changes)) return
+    if (!bucket) return
     if (known) bucket.set(name, known)
     else bucket.delete(name)
-    this.#changed.add(bucketOf(name))
+    if (!isDeepStrictEqual(fieldsOf(before), fieldsOf(known))) this.#changed.add(bucketOf(name))
+  }
+
+  /** It was found as it is known. Of files that nobody has asked before it is noted how far they are. */
+  confirm(name: string, found: Reading): void {
+    const known = this.get(name)
+    if (!known || known.seq === found.seq) return
+    this.set(name, { ...known, seq: found.seq, files: { ...found.files, ...known.files } })
   }
 
   /** Notes this, and has it written down when it resolves. Throws `CouchError`. */
@@ -88,9 +106,10 @@ export class Ledger {
       if (!readings) continue // another worker's by now
       const document = this.#documents.get(bucket) ?? createLocalDoc(this.#database, idOf(bucket))
       this.#documents.set(bucket, document)
-      const databases = Object.fromEntries([...readings].map(([name, { life, changes }]) => [name, [life, changes]]))
+      const databases = Object.fromEntries([...readings].map(([name, known]) => [name, fieldsOf(known)]))
       try {
         await document.write({ databases }, signal)
+        this.#newest = document
       } catch (thrown) {
         this.#changed.add(bucket)
         throw thrown
@@ -99,7 +118,12 @@ export class Ledger {
   }
 }
 
+/** As they are kept. */
+type Fields = readonly [life: string, changes: number, files?: Files]
+
+const fieldsOf = (known: Known): Fields | undefined => known && [known.life, known.changes, known.files ?? {}]
+
 function readingsIn(doc: Doc | undefined): Map<string, Reading> {
-  const databases = (doc?.databases ?? {}) as Readonly<Record<string, readonly [string, number]>>
-  return new Map(Object.entries(databases).map(([name, [life, changes]]) => [name, { life, changes }]))
+  const databases = (doc?.databases ?? {}) as Readonly<Record<string, Fields>>
+  return new Map(Object.entries(databases).map(([name, [life, changes, files]]) => [name, { life, changes, files }]))
 }

@@ -1,3 +1,4 @@
+import { filesAfter, isBehind } from '../../couch/shard-seqs.ts'
 import type { Reading } from '../../couch/survey.ts'
 import type { DatabaseEvent } from '../documents.ts'
 
@@ -17,14 +18,17 @@ const OF_THE_NODE = '0'
 const isSame = (known: Known, now: Reading): known is Reading => known?.life === now.life
 const isAnother = (known: Known, now: Reading) => known !== undefined && known.life !== '' && !isSame(known, now)
 
+/** Up to where its changes were told. Of an older copy that was put back nothing was. */
+const toldOf = (known: Known, now: Reading): number =>
+  isSame(known, now) && !isBehind(now, known) ? Math.max(known.changes, 0) : 0
+
 /** Which events a sweep has to write: what is there now, and is not known. */
 export function eventsBetween(known: Known, now: Reading | undefined): readonly DatabaseEvent[] {
   if (!now) return known ? ['deleted'] : []
-  const since = isSame(known, now) ? Math.max(known.changes, 0) : 0
   return [
     ...(isAnother(known, now) ? (['deleted'] as const) : []),
     ...(isSame(known, now) && isSure(known) ? [] : (['created'] as const)),
-    ...(now.changes > since ? (['updated'] as const) : []),
+    ...(now.changes > toldOf(known, now) ? (['updated'] as const) : []),
   ]
 }
 
@@ -67,6 +71,12 @@ export function noteBefore(
 export function knownAfter(known: Known, read: Reading | undefined, written: ReadonlySet<DatabaseEvent>): Known {
   if (!read) return written.has('deleted') ? undefined : (known ?? unsure(read))
   if (!isSame(known, read) && !written.has('created')) return known
-  const since = isSame(known, read) && !written.has('deleted') ? Math.max(known.changes, 0) : 0
-  return { life: read.life, changes: written.has('updated') ? Math.max(read.changes, since) : since }
+  const before = isSame(known, read) && !written.has('deleted') && !isBehind(read, known) ? known : undefined
+  const told = toldOf(before, read)
+  return {
+    life: read.life,
+    changes: written.has('updated') ? Math.max(read.changes, told) : told,
+    seq: read.seq,
+    files: filesAfter(read, before),
+  }
 }

@@ -86,7 +86,7 @@ const seqsOf = (couch: Couch, name: string): Source<{ seq: Seq }> => {
   const database = couch.db(name)
   return {
     name: `GET /${name}/_changes`,
-    life: async (signal) => String((await database.info({ signal })).instance_start_time),
+    life: (place, signal) => database.life(place, { signal }),
     open: (query, signal) => database.changes({ ...query }, signal),
     parse: (request, line) => parseLine(request, line, ({ seq }) => ({ seq })),
   }

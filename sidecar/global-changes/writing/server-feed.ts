@@ -18,7 +18,7 @@ export interface DbUpdate {
 /** The server's own `_db_updates`. Its life is that of the database behind it: 404 where there is none. */
 export const dbUpdatesOf = (couch: Couch): Source<DbUpdate> => ({
   name: 'GET /_db_updates',
-  life: async (signal) => String((await couch.db('_global_changes').info({ signal })).instance_start_time),
+  life: (place, signal) => couch.db('_global_changes').life(place, { signal }),
   open: (query, signal) => couch.stream({ path: '_db_updates', query, signal }),
   parse: (request, line) =>
     parseLine(request, line, ({ seq, db_name, type }) =>

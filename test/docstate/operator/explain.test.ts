@@ -34,7 +34,7 @@ describe('explain tells', () => {
       expect.stringMatching(SERVED),
       'It may become invoiced (by the sidecar), cancelled (by the owner).',
       'Its handler is unsafe, and tries up to 3 times.',
-      'It is ready: a running sidecar takes it at once.',
+      'It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.',
     ])
   })
 

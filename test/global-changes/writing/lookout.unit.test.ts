@@ -10,6 +10,9 @@ import {
 } from '../../../sidecar/global-changes/writing/lookout.ts'
 
 const at = (life: string, changes: number) => ({ life, changes })
+/** As the file of one copy says. */
+const of = (copy: string, changes: number) => ({ ...at('1', changes), files: { [copy]: changes } })
+const both = { ...at('1', 3), files: { a: 3, b: 2 } }
 const nothing: Known = undefined
 const some = unsure(undefined)
 
@@ -19,7 +22,10 @@ test.each([
   ['is new and has changes', nothing, at('1', 3), ['created', 'updated']],
   ['is as it was', at('1', 3), at('1', 3), []],
   ['has changed', at('1', 3), at('1', 4), ['updated']],
-  ['was read from a node that is behind', at('1', 3), at('1', 2), []],
+  ['was read from a node that is behind', of('a', 3), of('b', 2), []],
+  ['is an older copy', of('a', 3), of('a', 2), ['updated']],
+  ['is an older copy, and no files are known', at('1', 3), at('1', 2), ['updated']],
+  ['is an older copy of one range', both, { ...both, files: { a: 2, b: 3 } }, ['updated']],
   ['was made again', at('1', 3), at('2', 0), ['deleted', 'created']],
   ['was made again and has fewer changes', at('1', 3), at('2', 1), ['deleted', 'created', 'updated']],
   ['is gone', at('1', 3), nothing, ['deleted']],
@@ -68,7 +74,8 @@ test.each([
   ['an update of one that is gone by now', at('1', 3), nothing, told('updated'), at('1', 3)],
   ['that it is gone', at('1', 3), nothing, told('deleted'), nothing],
   ['nothing', at('1', 3), at('1', 3), told(), at('1', 3)],
-  ['an update, read from a node that is behind', at('1', 3), at('1', 2), told('updated'), at('1', 3)],
+  ['an update, read from a node that is behind', of('a', 3), of('b', 2), told('updated'), both],
+  ['an update of an older copy', of('a', 3), of('a', 2), told('updated'), of('a', 2)],
   ['what may have been told before', unsure(at('1', 3)), at('1', 3), told('created'), at('1', 0)],
 ])('after %s is written', (_, known, read, events, after) => {
   expect(knownAfter(known, read, events)).toEqual(after)

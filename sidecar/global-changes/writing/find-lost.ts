@@ -1,0 +1,25 @@
+import type { Database } from '../../couch/database.ts'
+import { parseEventId, type DatabaseEvent } from '../documents.ts'
+import { bucketOf, type Ledger } from './ledger.ts'
+import { unsure } from './lookout.ts'
+
+/**
+ * An older copy of the events was put back, of all of them or of one range: what they lack is noted as not told, so that
+ * the next sweep tells it. Throws `CouchError`.
+ */
+export async function findLost(database: Database, ledger: Ledger, signal: AbortSignal): Promise<void> {
+  const read = async (event: DatabaseEvent) => {
+    const docs = await database.withPrefix(`${event}:`, { signal })
+    return new Set(docs.map(({ _id }) => parseEventId(_id)?.database))
+  }
+  const [created, updated, deleted] = [await read('created'), await read('updated'), await read('deleted')]
+  for (const name of ledger.names()) {
+    const known = ledger.get(name)
+    if (!created.has(name)) ledger.set(name, unsure(known))
+    else if (known && known.changes > 0 && !updated.has(name)) ledger.set(name, { ...known, changes: 0 })
+  }
+  for (const name of created) {
+    if (name === undefined || deleted.has(name) || !ledger.has(bucketOf(name))) continue
+    if (!ledger.get(name)) ledger.set(name, unsure(undefined)) // that it is gone by now may be what is lost
+  }
+}
