@@ -10,20 +10,20 @@ import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
 import { PouchDB, type TestDb } from './stage.ts'
 
 /** Belongs to the running test. */
-export async function startReplica() {
-  const [there, proxy] = [await freshDb('replica'), await startFaultyProxy()]
+export async function startReplica(url = couchUrl()) {
+  const [there, proxy] = [await freshDb('replica', url), await startFaultyProxy(url)]
   const folder = await mkdtemp(join(tmpdir(), 'replica-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const Local = PouchDB.defaults({ prefix: `${folder}/` }) as unknown as Pouch
   const here = new Local('here') as TestDb & Db
   onTestFinished(async () => void (await here.close()))
-  const { username, password } = new URL(couchUrl())
+  const { username, password } = new URL(url)
   const target: Target = { url: `${new URL(proxy.url).origin}/${there.name}`, user: username, password }
 
   /** As a client without PouchDB would, past the proxy. */
   const ask = (path: string, init: RequestInit = {}) => {
     const headers = { authorization: `Basic ${btoa(`${username}:${password}`)}`, ...init.headers }
-    return fetch(`${new URL(couchUrl()).origin}/${there.name}/${path}`, { ...init, headers })
+    return fetch(`${new URL(url).origin}/${there.name}/${path}`, { ...init, headers })
   }
   return { there, here, proxy, target, ask, PouchDB: Local }
 }

@@ -5,6 +5,7 @@
 import type { Db, Pouch } from '../pouch.ts'
 import { WAITING, type Failure, type SyncStatus } from '../status.ts'
 import { backoffMs, createBell } from '../time.ts'
+import { createExtents } from './extent.ts'
 import { openRemote, type Remote, type Target } from './remote.ts'
 import { runSession, type Copied, type Ended } from './session.ts'
 import type { Slots } from './slots.ts'
@@ -39,10 +40,13 @@ const PATIENCE = 3
 export function createLink(options: LinkOptions): Link {
   const { local, slots, roundMs, onChange, onNews, onRefused } = options
   const bell = createBell()
+  const extents = createExtents(local)
   let status = WAITING
   /** As it is wanted; the session that runs may still be of the other kind. */
   let live = false
   let failures = 0
+  /** An older copy of the remote database was put back: everything is to be compared. */
+  let isRestored = false
   let session = new AbortController()
   let isQueued = false
   /** Gives back the slot of a round. */
@@ -101,11 +105,23 @@ export function createLink(options: LinkOptions): Link {
     if (!isLive) release = await slots.take(session.signal)
     isQueued = false
     try {
-      remote = openRemote(options.PouchDB, options.target)
+      const anew = isRestored
+      const onSeq = async (seq: unknown) => {
+        if (isRestored) return
+        isRestored = await extents.look(seq).catch(() => false) // of a local database that fails its replications tell
+        if (isRestored) session.abort()
+      }
+      remote = openRemote(options.PouchDB, options.target, { onSeq })
       return await runSession({
         local,
         remote,
         live: isLive,
+        anew,
+        onBegun() {
+          if (!anew) return
+          extents.forget()
+          isRestored = false
+        },
         signal: session.signal,
         onCopied: copied,
         onRefused,
@@ -132,7 +148,7 @@ export function createLink(options: LinkOptions): Link {
         even('resting')
         return live ? 0 : restMs
       case 'aborted':
-        return status.state === 'resting' ? restMs : 0
+        return status.state === 'resting' && !isRestored ? restMs : 0
       case 'failed':
         failures += 1
         set({ state: stateOf(ended.failure), failure: ended.failure })

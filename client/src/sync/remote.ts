@@ -26,6 +26,8 @@ export interface Remote {
 export interface RemoteOptions {
   /** Who has heard nothing for so long, milliseconds, hears nothing any more. */
   readonly silenceMs?: number
+  /** PouchDB has asked how far the database is, before its first read and with each batch; the answer waits for this. */
+  readonly onSeq?: (seq: unknown) => Promise<void>
 }
 
 /** How long the server holds a feed that has nothing to tell. */
@@ -40,7 +42,7 @@ const CODES: Readonly<Record<number, string>> = { 401: 'denied', 403: 'denied', 
 export function openRemote(
   PouchDB: Pouch,
   { url, user, password }: Target,
-  { silenceMs = SILENCE_MS }: RemoteOptions = {},
+  { silenceMs = SILENCE_MS, onSeq }: RemoteOptions = {},
 ): Remote {
   const open = new Set<Asking>()
   let isOver = false
@@ -73,6 +75,8 @@ export function openRemote(
   async function aboutDatabase(address: string, init: RequestInit): Promise<Response> {
     const answer = await request(address, init).catch(() => Response.json({}))
     const info: unknown = await answer.json().catch(() => ({}))
+    const { update_seq: seq } = (answer.ok ? info : {}) as { readonly update_seq?: unknown }
+    if (seq !== undefined) await onSeq?.(seq)
     return Response.json(answer.ok ? info : {})
   }
 

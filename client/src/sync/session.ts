@@ -15,10 +15,14 @@ export interface SessionOptions {
   /** Is closed with it. */
   readonly remote: Remote
   readonly live: boolean
+  /** Everything is compared, whatever was copied before. */
+  readonly anew?: boolean
   readonly signal: AbortSignal
   readonly onCopied: (copied: Copied) => void
   /** Nothing is left to be copied now. Said again each time. */
   readonly onEven: () => void
+  /** Both go on from a place that is written down: with `anew`, from the start. */
+  readonly onBegun?: () => void
   readonly onRefused: (id: string, reason: string) => void
 }
 
@@ -35,9 +39,10 @@ export interface Copied {
 const BATCH = 100
 
 export async function runSession(options: SessionOptions): Promise<Ended> {
-  const { local, remote, live, signal } = options
+  const { local, remote, live, anew, signal } = options
   if (signal.aborted) return remote.close().then(() => ({ kind: 'aborted' }))
-  const how = { live, retry: false, heartbeat: false as const, timeout: FEED_MS, batch_size: BATCH }
+  const since = anew ? { since: 0 } : {}
+  const how = { ...{ live, retry: false, heartbeat: false as const, timeout: FEED_MS, batch_size: BATCH }, ...since }
   const directions = { push: local.replicate.to(remote.db, how), pull: local.replicate.from(remote.db, how) }
   const both = [directions.push, directions.pull]
   const cancel = () => {
@@ -45,6 +50,7 @@ export async function runSession(options: SessionOptions): Promise<Ended> {
     remote.end()
   }
   const even = { push: false, pull: false }
+  const begun = new Set<'push' | 'pull'>()
   let failure: Failure | undefined
 
   for (const direction of ['push', 'pull'] as const) {
@@ -57,8 +63,15 @@ export async function runSession(options: SessionOptions): Promise<Ended> {
       options.onCopied({ direction, docs: written - before, revisions, pending })
       before = written
     })
-    replication.on('active', () => void (even[direction] = false))
+    const begin = () => {
+      if (begun.size < 2 && begun.add(direction).size === 2) options.onBegun?.()
+    }
+    replication.on('active', () => {
+      begin()
+      even[direction] = false
+    })
     replication.on('paused', () => {
+      begin()
       even[direction] = true
       if (failure) cancel()
       else if (even[other]) options.onEven()
