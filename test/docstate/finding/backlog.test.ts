@@ -44,7 +44,7 @@ test.each(sample(['unsafe', 'safe'] as const, 2))(
   'a %s handler that hangs holds up no other; what waited for it is found when it goes on',
   async (mode) => {
     const db = await freshDb('backlog')
-    await writeSlow(db, 0, 600)
+    await writeSlow(db, 0, 250)
     const go = createLatch()
     const runs = new Map<string, number>()
     const { engine } = await startRig(
@@ -62,12 +62,12 @@ test.each(sample(['unsafe', 'safe'] as const, 2))(
     await eventually(() => expect(engine.health().inFlight).toBeGreaterThan(30))
     await db.put({ _id: 'q', type: 'quick', state: 'new' })
     await eventually(async () => expect(await stateOf(db, 'q')).toBe('done'))
-    await writeSlow(db, 600, 700)
+    await writeSlow(db, 250, 300)
     await db.put({ _id: 'r', type: 'quick', state: 'new' })
     await eventually(async () => expect(await stateOf(db, 'r')).toBe('done'))
     expect(engine.health().inFlight).toBeLessThan(60)
     go.open()
-    await expectAllDone(db, 700)
+    await expectAllDone(db, 300)
     expect([...runs.values()].filter((count) => count !== 1)).toEqual([])
   },
 )
