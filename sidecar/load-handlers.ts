@@ -1,7 +1,8 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ConfigError, failureOf } from './core/errors.ts'
+import { ConfigError } from './core/errors.ts'
+import { failureOf } from './core/failure.ts'
 import { collectHandlers, joinHandlers, type HandlersModule, type LoadedHandlers } from './docstate/handlers.ts'
 
 /**

@@ -51,12 +51,3 @@ export interface Failure {
   readonly code: string
   readonly reason: string
 }
-
-const MAX_REASON = 500
-
-/** The failure that any thrown value stands for. Codes of Node's system errors (`ECONNREFUSED`) are kept. */
-export function failureOf(thrown: unknown): Failure {
-  if (!(thrown instanceof Error)) return { code: 'thrown', reason: String(thrown).slice(0, MAX_REASON) }
-  const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : thrown.name
-  return { code, reason: thrown.message.slice(0, MAX_REASON) }
-}

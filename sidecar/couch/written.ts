@@ -15,6 +15,9 @@ export function textOf(doc: Doc): string | Written {
   if (typeof doc._id !== 'string' || doc._id === '') {
     return { kind: 'refused', code: 'bad_request', reason: `expected an _id, got ${JSON.stringify(doc._id)}` }
   }
+  if (typeof doc.toJSON === 'function') {
+    return { kind: 'refused', code: 'bad_request', reason: 'expected a document, got one that is another as JSON' }
+  }
   try {
     return JSON.stringify(doc)
   } catch (thrown) {

@@ -1,4 +1,4 @@
-import { failureOf } from '../core/errors.ts'
+import { failureOf } from '../core/failure.ts'
 import { isCouchError, type CouchError } from '../couch/errors.ts'
 import { DeployError, type DeployErrorCode } from './errors.ts'
 

@@ -7,12 +7,12 @@ import type { Writer } from '../couch/writer.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
-import { checkNext } from './check-next.ts'
 import { ClaimLost } from './claims/claims.ts'
 import { saved } from './documents.ts'
 import { failedTries, keyOf, type Flight } from './flight.ts'
 import type { EntryMail, MailBinding } from './mail.ts'
 import type { Life } from './life.ts'
+import { readNext, readOther } from './read-next.ts'
 import type { Store } from './store.ts'
 import type { Context } from './types.ts'
 
@@ -70,11 +70,10 @@ export function createRun(options: ContextOptions, flight: Flight): Run {
   return { context, done: () => mail?.done ?? flight.done }
 }
 
-async function save<D extends Doc>(options: ContextOptions, flight: Flight, doc: D): Promise<D & StoredDoc> {
+async function save<D extends Doc>(options: ContextOptions, flight: Flight, given: D): Promise<D & StoredDoc> {
   if (flight.stopped) throw flight.stopped
   const { store, machines, now } = options
-  const failure = checkNext(doc, flight.registration, machines)
-  if (failure) throw new Reject(failure.code, failure.reason)
+  const doc = readNext(given, flight.registration, machines) as Doc as D
   const outcome = await flight.exclusive(() => store(flight, ownSave(flight, doc, machines, now())))
   if (outcome.kind === 'lost') throw new ClaimLost(`${flight.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
@@ -92,8 +91,9 @@ function ownSave(flight: Flight, doc: Doc, machines: Machines, now: number): Doc
   return { ...doc, _id: flight.id, _rev, ...(docstate === undefined ? {} : { docstate }) }
 }
 
-async function put<D extends Doc>({ writer }: ContextOptions, flight: Flight, doc: D): Promise<D & StoredDoc> {
+async function put<D extends Doc>({ writer }: ContextOptions, flight: Flight, given: D): Promise<D & StoredDoc> {
   if (flight.stopped) throw flight.stopped
+  const doc = readOther(given, flight.registration) as D
   const written = await writer.write(doc, { first: true })
   const request = `PUT ${doc._id}`
   switch (written.kind) {

@@ -1,6 +1,7 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import { isoTime } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
+import { shortened } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { failedTries, timesLost, type Flight } from './flight.ts'
@@ -53,9 +54,8 @@ export function saved(flight: Flight, next: Doc, machines: Machines, now: number
 
 /** `state: "error"`, final until somebody brings it back. */
 export function errored(flight: Flight, failure: Failure, now: number): StoredDoc {
-  const at = isoTime(now)
   const attempts = failedTries(flight.before) + 1
-  const error = { code: failure.code, reason: failure.reason, at }
+  const error = record(failure, now)
   const { entry, registration, done } = flight
   const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...(done.length > 0 && { done }) }
   return withDocstate({ ...flight.doc, state: 'error', error }, docstate)
@@ -69,14 +69,20 @@ export function failed(flight: Flight, failure: Failure, now: number, random: Ra
   return withDocstate(flight.doc, {
     ...entryOf(flight),
     attempts,
-    failure: { ...failure, at: isoTime(now) },
+    failure: record(failure, now),
     retry_at: isoTime(now + fullJitter(backoff, attempts, random)),
   })
 }
 
+/** Whatever it says, and whoever: it must not be what CouchDB refuses. */
+const record = (failure: Failure, now: number) => ({ ...shortened(failure), at: isoTime(now) })
+
 /** Nobody knows whether the effect happened: a person decides. */
 export const parked = (flight: Flight, reason: string, now: number): StoredDoc =>
-  withDocstate(flight.doc, { ...entryOf(flight), parked: { at: isoTime(now), reason } })
+  withDocstate(flight.doc, {
+    ...entryOf(flight),
+    parked: { at: isoTime(now), reason: shortened({ code: '', reason }).reason },
+  })
 
 /** What a handler may change of CouchDB's own fields. */
 const CARRIED = ['_attachments', '_deleted']

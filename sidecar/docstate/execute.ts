@@ -1,10 +1,10 @@
 import { copyJson } from '../core/copy.ts'
-import { failureOf, Reject } from '../core/errors.ts'
-import type { Doc } from '../couch/documents.ts'
-import { checkNext } from './check-next.ts'
+import { Reject } from '../core/errors.ts'
+import { failureOf, isA, stackOf } from '../core/failure.ts'
 import { ClaimLost } from './claims/claims.ts'
 import { createRun, type ContextOptions, type Run } from './context.ts'
 import type { Flight } from './flight.ts'
+import { readNext } from './read-next.ts'
 import type { Outcome } from './types.ts'
 
 export interface ExecuteOptions extends ContextOptions {
@@ -21,15 +21,14 @@ export function createExecute(options: ExecuteOptions): Execute {
   async function execute(flight: Flight, run: Run): Promise<Outcome> {
     const { registration } = flight
     try {
-      const doc: unknown = await flight.untilStopped(() => registration.handler(copyJson(flight.doc), run.context))
-      if (doc === undefined || flight.left) return { kind: 'nothing' }
-      const failure = checkNext(doc, registration, options.machines)
-      return failure ? { kind: 'rejected', failure } : { kind: 'next', doc: doc as Doc }
+      const given: unknown = await flight.untilStopped(() => registration.handler(copyJson(flight.doc), run.context))
+      if (given === undefined || flight.left) return { kind: 'nothing' }
+      return { kind: 'next', doc: readNext(given, registration, options.machines) }
     } catch (thrown) {
-      if (flight.stopped instanceof ClaimLost || thrown instanceof ClaimLost) return { kind: 'claim-lost' }
+      if (flight.stopped instanceof ClaimLost || isA(thrown, ClaimLost)) return { kind: 'claim-lost' }
       if (flight.stopped) return { kind: 'stopped' }
-      if (thrown instanceof Reject) return { kind: 'rejected', failure: failureOf(thrown) }
-      return { kind: 'failed', failure: failureOf(thrown), thrown }
+      if (isA(thrown, Reject)) return { kind: 'rejected', failure: failureOf(thrown) }
+      return { kind: 'failed', failure: failureOf(thrown), stack: stackOf(thrown) }
     } finally {
       flight.done = run.done()
       flight.end()

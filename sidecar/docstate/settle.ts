@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { SidecarError, type Failure } from '../core/errors.ts'
+import type { Failure } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Claims } from './claims/claims.ts'
@@ -76,7 +76,7 @@ export function createSettle({ store, claims, machines, life, clock, random, log
       life.written(flight)
     }
     if (outcome.kind === 'failed' || outcome.kind === 'rejected') {
-      log.warn({ ...ids, ...outcome.failure, ...stackOf(outcome) }, 'handler failed')
+      log.warn({ ...ids, ...outcome.failure, ...('stack' in outcome && { stack: outcome.stack }) }, 'handler failed')
     }
     if (written?.kind === 'refused') log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of it')
     else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {
@@ -86,12 +86,6 @@ export function createSettle({ store, claims, machines, life, clock, random, log
     return outcome.kind === 'claim-lost' && !flight.left ? 'look-again' : 'settled' // our claim may still stand in it
   }
 }
-
-/** Where to look, of what is no error of ours: those say what is wrong. */
-const stackOf = (outcome: Outcome): { stack?: string | undefined } =>
-  outcome.kind === 'failed' && outcome.thrown instanceof Error && !(outcome.thrown instanceof SidecarError)
-    ? { stack: outcome.thrown.stack }
-    : {}
 
 const refusedSave = ({ code, reason }: Failure): Failure => ({
   code: 'save_refused',

@@ -119,7 +119,7 @@ export interface Registration {
 export type Outcome =
   | { readonly kind: 'next'; readonly doc: Doc }
   | { readonly kind: 'nothing' } // returned nothing: saved by itself, or done without leaving the state
-  | { readonly kind: 'failed'; readonly failure: Failure; readonly thrown: unknown }
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly stack: string | undefined }
   | { readonly kind: 'rejected'; readonly failure: Failure }
   | { readonly kind: 'claim-lost' } // somebody else has the document now; what we know no longer counts
   | { readonly kind: 'stopped' } // did not end within the grace period

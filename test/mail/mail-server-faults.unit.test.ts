@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { failureOf, Reject } from '../../sidecar/core/errors.ts'
+import { Reject } from '../../sidecar/core/errors.ts'
+import { failureOf } from '../../sidecar/core/failure.ts'
 import { startFaultySmtp, startMute } from './faulty-smtp.ts'
 import { createTestMailer, failure, gate, message } from './test-mailer.ts'
 

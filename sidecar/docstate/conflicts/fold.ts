@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Machine } from '../../../ddocs/machine.ts'
-import { copyJson } from '../../core/copy.ts'
+import { copyJson, jsonOf } from '../../core/copy.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../assess.ts'
 import type { Begin } from './branches.ts'
@@ -45,8 +45,12 @@ function fieldsOf(conflict: Conflict, { machine, resolver, onFault }: FoldOption
   if (!resolver) return mergeFields(conflict)
   try {
     const made: unknown = resolver(copyJson(conflict))
-    const fault = checkMerged(made, conflict.ours, machine)
-    if (fault === undefined) return JSON.parse(JSON.stringify(made)) as Doc
+    let fault = checkMerged(made, conflict.ours, machine)
+    if (fault === undefined) {
+      const plain = jsonOf(made)
+      fault = checkMerged(plain, conflict.ours, machine) // a `toJSON` may have made another of it
+      if (fault === undefined) return plain as Doc
+    }
     onFault(fault)
   } catch (thrown) {
     onFault(thrown)

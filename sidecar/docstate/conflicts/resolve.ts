@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../core/clock.ts'
 import { createExclusive } from '../../core/exclusive.ts'
+import { failureOf, stackOf } from '../../core/failure.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { CouchError, type CouchErrorCode } from '../../couch/errors.ts'
@@ -58,7 +59,7 @@ export function createResolve(options: ResolveOptions): Fly {
       resolver: table.resolvers?.get(type),
       onFault: (fault) =>
         log.error(
-          { doc: id, type, ...(fault instanceof Error ? { err: fault } : { fault }) },
+          { doc: id, type, fault: failureOf(fault).reason, stack: stackOf(fault) },
           'the resolver failed; its document is merged as those without one',
         ),
     })

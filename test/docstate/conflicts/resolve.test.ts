@@ -7,7 +7,7 @@ import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
 import { everything } from '../../../sidecar/workers/sharing.ts'
 import { IN_CONFLICT } from '../../../sidecar/docstate/assess.ts'
 import { MOST_BYTES } from '../../../sidecar/docstate/conflicts/carry.ts'
-import type { Resolver } from '../../../sidecar/docstate/conflicts/merge.ts'
+import type { Conflict, Resolver } from '../../../sidecar/docstate/conflicts/merge.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startFaultyProxy, refuse, type SeenRequest } from '../../support/faulty-proxy.ts'
@@ -90,10 +90,19 @@ test('a branch with more attachments than can be moved stays, which is told once
   expect(errors[0]).toMatchObject({ msg: 'a conflict cannot be resolved', doc: 'o' })
 })
 
+function throwHostile(): never {
+  const getPrototypeOf = () => {
+    throw new Error('a trap')
+  }
+  throw new Proxy(new Error('inside'), { getPrototypeOf })
+}
+
 test.each<[string, unknown]>([
   ['is async', async () => Promise.reject(new Error('late'))],
   ['returns nothing', () => undefined],
   ['returns another type', () => ({ type: 'letter', state: 'paid' })],
+  ['has a toJSON of text', ({ ours }: Conflict) => ({ ...ours, toJSON: () => 'text' })],
+  ['throws what cannot be looked at', () => throwHostile()],
 ])('a resolver that %s does not count, which is told with the type', async (_, resolver) => {
   const { errors, log } = createErrors()
   const db = await inConflict()
@@ -107,7 +116,7 @@ test.each<[string, unknown]>([
   )
   await expectSettled(db, { type: 'order', state: 'invoiced', number: 42, note: 'ring twice' })
   expect(errors).toEqual([
-    expect.objectContaining({ type: 'order', fault: expect.stringContaining('expected') as string }),
+    expect.objectContaining({ type: 'order', fault: expect.stringMatching(/expected|cannot be read/) as string }),
   ])
 })
 
