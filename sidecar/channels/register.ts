@@ -9,6 +9,7 @@ import type { Compiler } from '../deploy/compiler.ts'
 import { makeDatabase } from '../deploy/make-database.ts'
 import type { Control } from '../docstate/control.ts'
 import { forget } from '../docstate/forget.ts'
+import { UNTIL_DONE } from '../docstate/handler-options.ts'
 import type { Templates } from '../mail/templates.ts'
 import { reconcile } from './reconcile/account-changed.ts'
 import { closeChannel, tellClosed } from './records/close.ts'
@@ -41,11 +42,6 @@ export interface ChannelsOptions {
   /** Of a user's control database. */
   readonly machines: Machines
 }
-
-/** Whatever is to be true becomes true: there is nothing to give up, and nobody to tell. */
-const UNTIL_DONE = { attempts: Number.MAX_SAFE_INTEGER }
-/** A mail server may be away for some hours. */
-const MAIL_TRIES = { attempts: 20, backoff: { baseMs: 2000, capMs: 3_600_000 } }
 
 export interface Channels {
   readonly accounts: Accounts
@@ -90,7 +86,7 @@ export function createChannels(options: ChannelsOptions): Channels {
       control.safe('channel_record', 'closed', tellClosed({ accounts }), UNTIL_DONE)
       control.safe('channel_end', 'due', endAgain({ couch }), UNTIL_DONE)
       const inviting = { accounts, templates, clock, invitesPerOwner }
-      control.unsafe('invitation', 'new', mailInvitation(inviting), MAIL_TRIES)
+      control.unsafe('invitation', 'new', mailInvitation(inviting))
       control.safe('invitation', 'over', keepInvitation({ accounts }), UNTIL_DONE)
       control.safe('invitation', 'forgotten', forget, UNTIL_DONE)
       control.resolve('account', mergeAccount)

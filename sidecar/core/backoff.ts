@@ -14,7 +14,17 @@ const FLOOR_MS = 50
  * a ceiling that doubles with each failure, so that clients that failed together do not come back together.
  * Never below 50 ms: a hot loop helps nobody.
  */
-export function fullJitter({ baseMs, capMs }: Backoff, attempt: number, random: Random): number {
-  const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(attempt - 1, 30))
-  return Math.max(FLOOR_MS, Math.round(random() * ceiling))
+export function fullJitter(backoff: Backoff, attempt: number, random: Random): number {
+  return Math.max(FLOOR_MS, Math.round(random() * ceilingOf(backoff, attempt)))
 }
+
+/**
+ * The same for something that has a number of tries: at least the ceiling, and up to a quarter more. With full jitter a
+ * row of short waits would use up the tries of a day in an afternoon.
+ */
+export function growingWait(backoff: Backoff, attempt: number, random: Random): number {
+  return Math.max(FLOOR_MS, Math.round(ceilingOf(backoff, attempt) * (1 + random() / 4)))
+}
+
+const ceilingOf = ({ baseMs, capMs }: Backoff, attempt: number): number =>
+  Math.min(capMs, baseMs * 2 ** Math.min(attempt - 1, 30))

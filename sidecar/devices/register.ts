@@ -3,6 +3,7 @@ import type { Accounts } from '../accounts/accounts.ts'
 import type { Clock } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Control } from '../docstate/control.ts'
+import { UNTIL_DONE } from '../docstate/handler-options.ts'
 import { mergeFields, type Conflict, type Resolver } from '../docstate/conflicts/merge.ts'
 import { matchCodes } from './confirm-clicked.ts'
 import { forget } from '../docstate/forget.ts'
@@ -17,18 +18,12 @@ export interface RegistrationOptions extends MailOptions {
   readonly accounts: Pick<Accounts, 'remind'>
 }
 
-/** A mail server may be away for some hours: 20 tries over four to nine of them. */
-const MAIL_TRIES = { attempts: 20, backoff: { baseMs: 2000, capMs: 3_600_000 } }
-
-/** Until it is done: as long as the user is there, the device has access. */
-const UNTIL_DONE = { attempts: Number.MAX_SAFE_INTEGER }
-
 /** Registration of devices by an email confirmation loop: the handlers of `device` and `confirm`. */
 export function registerDevices(control: Control<ControlMachines>, options: RegistrationOptions): void {
-  control.unsafe('device', 'new', mailOwner(options), MAIL_TRIES)
+  control.unsafe('device', 'new', mailOwner(options))
   control.safe('confirm', 'clicked', matchCodes(options))
   control.safe('device', 'confirmed', giveAccount(options))
-  control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE)
+  control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE) // as long as the user is there, the device has access
   control.safe('device', 'forgotten', forgetDevice(options), UNTIL_DONE)
   control.safe('confirm', 'forgotten', forget, UNTIL_DONE)
   control.safe('mail_ledger', 'over', forget, UNTIL_DONE)

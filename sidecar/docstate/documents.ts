@@ -1,10 +1,10 @@
-import { fullJitter, type Random } from '../core/backoff.ts'
+import { growingWait, type Random } from '../core/backoff.ts'
 import { isoTime } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
 import { shortened } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
-import { failedTries, timesLost, type Flight } from './flight.ts'
+import { failedTries, failingSince, timesLost, type Flight } from './flight.ts'
 import type { Claim, Docstate } from './types.ts'
 
 /**
@@ -19,6 +19,11 @@ export function withDocstate<D extends Doc>(doc: D, docstate: Docstate | undefin
   return fields as D
 }
 
+function sinceOf(docstate: Docstate | undefined): { readonly failing_since?: string } {
+  const failing_since = failingSince(docstate)
+  return failing_since === undefined ? {} : { failing_since }
+}
+
 /** What stays true of the entry over its tries. */
 function entryOf(flight: Flight): Docstate {
   const { before, entry } = flight
@@ -28,6 +33,7 @@ function entryOf(flight: Flight): Docstate {
     entry,
     ...(attempts > 0 && { attempts }),
     ...(lost > 0 && { lost }),
+    ...sinceOf(before),
     ...(before?.failure && { failure: before.failure }),
     ...(flight.done.length > 0 && { done: flight.done }),
     ...(before?.timeout_at && { timeout_at: before.timeout_at }),
@@ -56,8 +62,9 @@ export function saved(flight: Flight, next: Doc, machines: Machines, now: number
 export function errored(flight: Flight, failure: Failure, now: number): StoredDoc {
   const attempts = failedTries(flight.before) + 1
   const error = record(failure, now)
-  const { entry, registration, done } = flight
-  const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...(done.length > 0 && { done }) }
+  const { before, entry, registration, done } = flight
+  const known = { ...sinceOf(before), ...(done.length > 0 && { done }) }
+  const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...known }
   return withDocstate({ ...flight.doc, state: 'error', error }, docstate)
 }
 
@@ -69,8 +76,9 @@ export function failed(flight: Flight, failure: Failure, now: number, random: Ra
   return withDocstate(flight.doc, {
     ...entryOf(flight),
     attempts,
+    failing_since: failingSince(flight.before) ?? isoTime(now),
     failure: record(failure, now),
-    retry_at: isoTime(now + fullJitter(backoff, attempts, random)),
+    retry_at: isoTime(now + growingWait(backoff, attempts, random)),
   })
 }
 

@@ -122,5 +122,11 @@ export const failedTries = (docstate: Docstate | undefined): number =>
 export const timesLost = (docstate: Docstate | undefined): number =>
   Number.isSafeInteger(docstate?.lost) ? Math.max(0, docstate!.lost!) : 0
 
+/** When the first of them failed. */
+export const failingSince = (docstate: Docstate | undefined): string | undefined =>
+  typeof docstate?.failing_since === 'string' && !Number.isNaN(Date.parse(docstate.failing_since))
+    ? docstate.failing_since
+    : undefined
+
 export const effectsDone = (docstate: Docstate | undefined): readonly string[] =>
   Array.isArray(docstate?.done) ? docstate.done.filter((id) => typeof id === 'string') : []

@@ -6,8 +6,8 @@ const ms = z.number().finite().positive()
 
 const schema = z.strictObject({
   concurrency: z.int().positive().prefault(32),
-  attempts: z.int().positive().prefault(10),
-  backoff: z.strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(300_000) }).prefault({}),
+  attempts: z.int().positive().prefault(20),
+  backoff: z.strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(4 * 3_600_000) }).prefault({}),
   onLost: z.enum(['park', 'retry']).prefault('park'),
 })
 
@@ -16,6 +16,12 @@ export function withDefaults(options: HandlerOptions, whose: string): Required<H
   const parsed = schema.safeParse(options)
   if (parsed.success) return parsed.data
   throw new ConfigError(parsed.error.issues.map(({ path, message }) => `${whose}: ${path.join('.')}: ${message}`))
+}
+
+/** For what is to become true whatever happens: there is nothing to give up, and nobody to tell. */
+export const UNTIL_DONE: HandlerOptions = {
+  attempts: Number.MAX_SAFE_INTEGER,
+  backoff: { baseMs: 1000, capMs: 300_000 },
 }
 
 export const handlerDefaults: Required<HandlerOptions> = withDefaults({}, 'defaults')

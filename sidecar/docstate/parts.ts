@@ -9,6 +9,7 @@ import { createAskHeld } from './claims/ask-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
+import { createOutcomeLog } from './outcome-log.ts'
 import { createResolve } from './conflicts/resolve.ts'
 import { Counts } from './counts.ts'
 import { Dispatch } from './dispatch.ts'
@@ -63,7 +64,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     ...{ database, writer, store, mailer, workers, events, life, machines, ticks, log },
     now: () => clock.now(),
   })
-  const settle = createSettle({ store, claims, machines, life, clock, random, log })
+  const tell = createOutcomeLog({ database: database.name, clock, log, signal })
+  const settle = createSettle({ store, claims, machines, life, tell, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
     createFly({ registration, claims, branchCheck, execute, settle, life, ticks, log, closing }),
   )

@@ -9,6 +9,7 @@ import { errored, failed, parked, saved } from './documents.ts'
 import type { Flight } from './flight.ts'
 import type { FlightEnd } from './fly.ts'
 import type { Life } from './life.ts'
+import type { TellOutcome } from './outcome-log.ts'
 import type { Store, Stored } from './store.ts'
 import type { Outcome } from './types.ts'
 
@@ -17,6 +18,7 @@ export interface SettleOptions {
   readonly claims: Claims
   readonly machines: Machines
   readonly life: Life
+  readonly tell: TellOutcome
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -27,7 +29,7 @@ export type Settle = (flight: Flight, outcome: Outcome) => Promise<FlightEnd>
 
 const LOST: Failure = { code: 'lost', reason: 'its worker stopped before it was done' }
 
-export function createSettle({ store, claims, machines, life, clock, random, log }: SettleOptions): Settle {
+export function createSettle({ store, claims, machines, life, tell, clock, random, log }: SettleOptions): Settle {
   /** The document that says it, or undefined where there is nothing to say. */
   function documentFor(flight: Flight, outcome: Outcome, now: number): Doc | undefined {
     const { mode, options } = flight.registration
@@ -66,6 +68,9 @@ export function createSettle({ store, claims, machines, life, clock, random, log
     const written = await flight.exclusive(async () => {
       try {
         return doc && (await write(flight, doc, now))
+      } catch (thrown) {
+        log.warn(ids, 'the sidecar stopped before it was known whether what came of its handler is saved')
+        throw thrown
       } finally {
         claims.drop(flight) // before anything else may write: what is saved is let go of, not renewed
       }
@@ -74,14 +79,12 @@ export function createSettle({ store, claims, machines, life, clock, random, log
     if (written?.kind === 'stored' || written?.kind === 'accepted') {
       flight.saved = true
       life.written(flight)
-    }
-    if (outcome.kind === 'failed' || outcome.kind === 'rejected') {
-      log.warn({ ...ids, ...outcome.failure, ...('stack' in outcome && { stack: outcome.stack }) }, 'handler failed')
-    }
+      tell(flight, outcome)
+    } else if (outcome.kind === 'stopped') tell(flight, outcome)
     if (written?.kind === 'refused') log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of it')
     else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {
       log.warn(ids, 'the document was taken over while its handler ran; its outcome is not saved')
-    } else log.debug(ids, 'settled')
+    }
     if (written?.kind === 'refused') return 'not-taken'
     return outcome.kind === 'claim-lost' && !flight.left ? 'look-again' : 'settled' // our claim may still stand in it
   }

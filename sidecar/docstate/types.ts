@@ -43,6 +43,8 @@ export interface Docstate {
   readonly claim?: Claim
   /** Tries that failed. */
   readonly attempts?: number
+  /** When the first of them did. */
+  readonly failing_since?: string
   /** Workers that were lost while its handler ran: since then it runs by itself, one such document at a time. */
   readonly lost?: number
   readonly failure?: Failure & { readonly at: string }
@@ -69,9 +71,9 @@ export interface Docstate {
 export interface HandlerOptions {
   /** Runs at the same time, of this handler in this process. Default 32. */
   readonly concurrency?: number
-  /** Failed tries before the document goes to `error`. Default 10. */
+  /** Tries before the document goes to `error`. Default 20: with the default `backoff` they last a day. */
   readonly attempts?: number
-  /** Wait between tries: full jitter below a doubling ceiling. Default 1 s doubling to 5 min. */
+  /** Wait between tries: doubles, and up to a quarter more at random. Default 1 s doubling to 4 h. */
   readonly backoff?: Backoff
   /** Unsafe only. What becomes of an entry whose worker was lost: `park` (default) or `retry`. */
   readonly onLost?: 'park' | 'retry'

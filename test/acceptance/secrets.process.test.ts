@@ -36,6 +36,6 @@ test('what the sidecar prints, at its most talkative and in every trouble, holds
   const { username, password } = new URL(couchUrl())
   const credentials = `${username}:${password}`
   const secrets = ['s3cret', link.split('/').at(-1)!, body.password!, `${credentials}@`, btoa(credentials)]
-  expect(sidecar.output()).toContain('"settled"')
+  expect(sidecar.output()).toContain('"handled"')
   for (const secret of secrets) expect(sidecar.output()).not.toContain(secret)
 })

@@ -40,14 +40,16 @@ test.each(modes)(
 
 test('where a handler threw stands in the log, and nowhere in the document', async () => {
   const db = await freshDb('failing')
-  const lines: { msg: string; stack?: string }[] = []
+  const lines: { msg: string; err?: { stack: string } }[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[0]) })
   const mistake = () => Promise.reject(new TypeError('of mine'))
   await startRig(db, (control) => control.safe('order', 'paid', mistake, { attempts: 1 }), { log })
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
   await eventually(() =>
-    expect(lines.find(({ msg }) => msg === 'handler failed')?.stack).toMatch(/TypeError: of mine\n.*failing\.test\.ts/),
+    expect(lines.find(({ msg }) => msg.startsWith('gave up after 1 try'))?.err?.stack).toMatch(
+      /TypeError: of mine\n.*failing\.test\.ts/,
+    ),
   )
   expect(JSON.stringify(await db.get('o'))).not.toContain('failing.test.ts')
 })
@@ -80,6 +82,7 @@ test('between two tries the document shows what happened and when the next one i
       state: 'paid',
       entry: expect.stringMatching(/^1-/) as string,
       attempts: 1,
+      failing_since: expect.stringMatching(/^20.*Z$/) as string,
       failure: { code: 'Error', reason: 'the mail server sleeps', at: expect.any(String) as string },
       retry_at: expect.any(String) as string,
     })

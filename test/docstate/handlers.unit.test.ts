@@ -118,6 +118,6 @@ test('options that are left out have their defaults', () => {
   const control = createControl<Machines>({})
   const options = { concurrency: undefined, backoff: { baseMs: 50 } } as object
   control.unsafe('order', 'paid', async () => undefined, options)
-  const expected = { concurrency: 32, attempts: 10, backoff: { baseMs: 50, capMs: 300_000 }, onLost: 'park' }
+  const expected = { concurrency: 32, attempts: 20, backoff: { baseMs: 50, capMs: 14_400_000 }, onLost: 'park' }
   expect(control.registrations[0]!.options).toEqual(expected)
 })

@@ -1,0 +1,109 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../core/clock.ts'
+import { cut } from '../core/failure.ts'
+import type { Failure } from '../core/errors.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { docstateOf } from './assess.ts'
+import { failedTries, failingSince, type Flight } from './flight.ts'
+import type { Outcome } from './types.ts'
+
+export interface OutcomeLogOptions {
+  readonly database: string
+  readonly clock: Clock
+  readonly log: Logger
+  /** The last chance to tell what was gathered. */
+  readonly signal: AbortSignal
+}
+
+/** Tells, in the log, what came of a run, as it is written in the flight's document. */
+export type TellOutcome = (flight: Flight, outcome: Outcome) => void
+
+/** So many failures alike are told one by one in each of these times; of the others their number. */
+const FEW = 5
+const GATHER_MS = 60_000
+/** Of a reason: where documents differ in it, as by their `_id`, their failures are not alike. */
+const MAX_KEY = 200
+
+/**
+ * One line for each document that was handled, at `info`; for each try that failed which it was and when the next comes; another
+ * for the last. A server that is away fails every document alike, so that most of those are only counted.
+ */
+export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOptions): TellOutcome {
+  const gathered = new Map<string, { readonly about: object; told: number; more: number }>()
+
+  /** True if it is one of the first of its kind; the others are counted, and told of later. */
+  function isToBeTold(about: object, { code, reason }: Failure): boolean {
+    const key = JSON.stringify([about, code, cut(reason, MAX_KEY)])
+    const alike = gathered.get(key)
+    if (!alike) {
+      const fresh = { about: { ...about, code, reason }, told: 1, more: 0 }
+      gathered.set(key, fresh)
+      const tell = () => {
+        gathered.delete(key)
+        if (fresh.more > 0) log.warn({ ...fresh.about, documents: fresh.more }, 'more documents failed alike')
+      }
+      clock.sleep(GATHER_MS, signal).then(tell, tell)
+      return true
+    }
+    if (alike.told < FEW) return (alike.told += 1) > 0
+    alike.more += 1
+    return false
+  }
+
+  /** Whether the first failure is of more than a minute ago, and how long. */
+  function lastedFor(doc: StoredDoc): string {
+    const since = failingSince(docstateOf(doc))
+    const minutes = since === undefined ? 0 : Math.round((clock.now() - Date.parse(since)) / 60_000)
+    if (minutes < 1) return ''
+    return minutes < 120 ? ` in ${minutes} min` : ` in ${Math.round(minutes / 60)} h`
+  }
+
+  function tellFailed(flight: Flight, outcome: Outcome & { kind: 'failed' | 'rejected' }): void {
+    const { type, state, options } = flight.registration
+    const { code, reason } = outcome.failure
+    const docstate = docstateOf(flight.doc)
+    const tries = failedTries(docstate)
+    const stack =
+      'stack' in outcome && outcome.stack !== undefined ? { err: { message: reason, stack: outcome.stack } } : {}
+    const line = { doc: flight.id, type, state, code, reason, ...stack }
+    if (docstate?.retry_at !== undefined) {
+      if (!isToBeTold({ type, state, outcome: 'failed' }, outcome.failure)) return
+      const of = options.attempts === Number.MAX_SAFE_INTEGER ? '' : ` of ${options.attempts}`
+      log.warn(
+        { ...line, try: tries, retry_at: docstate.retry_at },
+        `try ${tries}${of} failed; the next is due at ${docstate.retry_at}`,
+      )
+      return
+    }
+    if (!isToBeTold({ type, state, outcome: 'error' }, outcome.failure)) return
+    const retry = `couchdb-sidecar retry ${database} ${flight.id}`
+    const what = tries === 1 ? '1 try' : `${tries} tries`
+    if (outcome.kind === 'rejected') log.warn({ ...line, retry }, 'its handler rejects it; it is in error')
+    else
+      log.error({ ...line, retry }, `gave up after ${what}${lastedFor(flight.doc)}; it is in error, until "${retry}"`)
+  }
+
+  function tellDone({ id, doc, registration: { type, state } }: Flight): void {
+    const { failed_in: failedIn, parked } = docstateOf(doc) ?? {}
+    const line = { doc: id, type, state, next: doc.state }
+    if (failedIn === undefined && !parked) return log.info(line, 'handled')
+    const retry = `couchdb-sidecar retry ${database} ${id}`
+    log.error({ ...line, retry }, 'handled, but CouchDB does not take what its handler gave')
+  }
+
+  return (flight, outcome) => {
+    const { type, state } = flight.registration
+    switch (outcome.kind) {
+      case 'next':
+      case 'nothing':
+        return tellDone(flight)
+      case 'failed':
+      case 'rejected':
+        return tellFailed(flight, outcome)
+      case 'stopped':
+        return log.warn({ doc: flight.id, type, state }, 'the sidecar stopped before its handler was done')
+      case 'claim-lost':
+        return undefined
+    }
+  }
+}

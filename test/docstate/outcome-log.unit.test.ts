@@ -1,0 +1,88 @@
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import { growingWait } from '../../sidecar/core/backoff.ts'
+import { errored, failed } from '../../sidecar/docstate/documents.ts'
+import { Flight } from '../../sidecar/docstate/flight.ts'
+import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
+import { createOutcomeLog } from '../../sidecar/docstate/outcome-log.ts'
+import type { HandlerOptions, Registration } from '../../sidecar/docstate/types.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+const away = { kind: 'failed', failure: { code: 'ECONNREFUSED', reason: 'no mail server' }, stack: undefined } as const
+const DAY_MS = 24 * 3_600_000
+
+function setUp(options: HandlerOptions = {}) {
+  const clock = createManualClock()
+  const lines: { level: number; msg: string; documents?: number; retry?: string }[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line) as never) })
+  const ending = new AbortController()
+  const tell = createOutcomeLog({ database: 'shop', clock, log, signal: ending.signal })
+  const handler = { type: 'order', state: 'paid', mode: 'unsafe', options: { ...handlerDefaults, ...options } }
+  const flightOf = (_id: string) =>
+    new Flight(handler as unknown as Registration, { _id, _rev: '1-a', type: 'order', state: 'paid' }, 'token')
+  /** One more try of it fails, as the engine writes it down. */
+  function fail(flight: Flight): void {
+    flight.doc = failed(flight, away.failure, clock.now(), Math.random)
+    tell(flight, away)
+    flight.before = flight.doc.docstate as typeof flight.before
+  }
+  return { clock, lines, tell, flightOf, fail, ending }
+}
+
+test('by default a mail server may be away for a day', async () => {
+  const { clock, lines, flightOf, fail } = setUp()
+  const flight = flightOf('o')
+  const began = clock.now()
+  for (let tries = 1; tries <= 20; tries++) {
+    fail(flight)
+    const next = (flight.before as { retry_at?: string }).retry_at
+    if (next !== undefined) await clock.advance(Date.parse(next) - clock.now())
+  }
+  expect(clock.now() - began).toBeGreaterThan(DAY_MS)
+  expect(clock.now() - began).toBeLessThan(1.5 * DAY_MS)
+  expect(lines[0]?.msg).toMatch(/^try 1 of 20 failed; the next is due at 2030-/)
+  expect(lines.at(-1)).toMatchObject({
+    level: 50,
+    msg: expect.stringMatching(
+      /^gave up after 20 tries in (2[4-9]|3\d) h; it is in error, until "couchdb-sidecar retry shop o"$/,
+    ) as string,
+  })
+})
+
+test('each wait is about as long as it says: none is a moment, and no two clients come back together', () => {
+  const waits = [0, 0.5, 1].map((random) => growingWait({ baseMs: 1000, capMs: 60_000 }, 4, () => random))
+  expect(waits).toEqual([8000, 9000, 10_000])
+})
+
+test('the same failure of five hundred documents is five lines, and one with their number', async () => {
+  const { clock, lines, flightOf, fail } = setUp()
+  for (let i = 0; i < 500; i++) fail(flightOf(`o${i}`))
+  expect(lines).toHaveLength(5)
+  await clock.advance(60_000)
+  expect(lines.slice(5)).toMatchObject([{ msg: 'more documents failed alike', documents: 495, code: 'ECONNREFUSED' }])
+  fail(flightOf('later'))
+  expect(lines).toHaveLength(7)
+})
+
+test('what was gathered is told when the sidecar stops', async () => {
+  const { lines, flightOf, fail, ending } = setUp()
+  for (let i = 0; i < 9; i++) fail(flightOf(`o${i}`))
+  ending.abort(new Error('the end'))
+  await new Promise(setImmediate)
+  expect(lines.at(-1)).toMatchObject({ documents: 4 })
+})
+
+test('a document that is handled is one line at info; one that its handler rejects says how to bring it back', () => {
+  const { lines, tell, flightOf } = setUp()
+  const done = flightOf('o')
+  done.doc = { ...done.doc, state: 'invoiced' }
+  tell(done, { kind: 'next', doc: done.doc })
+  const rejected = flightOf('p')
+  const failure = { code: 'no_address', reason: 'the customer has none' }
+  rejected.doc = errored(rejected, failure, 0)
+  tell(rejected, { kind: 'rejected', failure })
+  expect(lines).toMatchObject([
+    { level: 30, doc: 'o', type: 'order', state: 'paid', next: 'invoiced', msg: 'handled' },
+    { level: 40, doc: 'p', code: 'no_address', retry: 'couchdb-sidecar retry shop p' },
+  ])
+})
