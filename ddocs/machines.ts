@@ -101,10 +101,11 @@ export const userMachines = defineMachines({
   },
   subscription: {
     new: { mode: 'safe', create: 'client', next: { active: 'sidecar', error: 'sidecar', ended: 'client' } },
-    invite: { create: 'sidecar', next: { active: 'client', ended: 'client' } },
-    active: { create: 'sidecar', next: { active: 'client', paused: 'client', ended: 'client' } },
-    paused: { next: { paused: 'client', active: 'client', ended: 'client' } },
-    ended: { next: { new: 'client', invite: 'sidecar', active: 'sidecar' } },
+    invite: { create: 'sidecar', next: { active: 'client', ended: 'client', left: 'client' } },
+    active: { create: 'sidecar', next: { active: 'client', paused: 'client', ended: 'client', left: 'client' } },
+    paused: { next: { paused: 'client', active: 'client', ended: 'client', left: 'client' } },
+    ended: { next: { new: 'client', left: 'client', invite: 'sidecar', active: 'sidecar' } },
+    left: { mode: 'safe', next: { new: 'client' } },
     error: { next: { new: 'client' } },
   },
 })

@@ -49,8 +49,10 @@ export interface Client<D = object> {
   /** Throws `ClientError` `wrong_state` where there is no subscription yet: until the channel is ready. So do `resume` and `end`. */
   pause(id: string, where?: Where): Promise<void>
   resume(id: string, where?: Where): Promise<void>
-  /** It is synced no more, on all devices; `accept` begins again. Its user stays a member: only its owner changes that. */
+  /** It is synced no more, on all devices; `accept` begins again. Its user stays a member: `leave` ends that. */
   end(id: string): Promise<void>
+  /** Its user is no member of a channel of another's any more, whatever its owner writes; `accept` comes back. */
+  leave(id: string): Promise<void>
   /** Destroys what is here of a channel that is not synced. */
   forget(id: string): Promise<void>
   /** By the name of its user. */

@@ -8,7 +8,7 @@ import {
   type ChannelChange,
 } from './control/channel-wishes.ts'
 import { subscriptionIdOf } from './control/documents.ts'
-import { accept, decline, end, revokeDevice, setPaused } from './control/subscription-wishes.ts'
+import { accept, decline, end, leave, revokeDevice, setPaused } from './control/subscription-wishes.ts'
 import { ClientError } from './errors.ts'
 import { randomHex } from './registration/credentials.ts'
 import { beginRegistration, codeIn, isRefused } from './registration/registration.ts'
@@ -108,12 +108,14 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
 
     accept: async (id) => {
       const state = view.channel(id)?.state
-      if (state === 'removed' || state === 'closed')
+      const hasLeft = view.subscription(id)?.state === 'left'
+      if (!hasLeft && (state === 'removed' || state === 'closed'))
         throw new ClientError('wrong_state', `expected a channel that this user is in, got one that is ${state}`)
       await subscribed(id, accept(db, id))
     },
     decline: (id) => subscribed(id, decline(db, id)),
     end: (id) => subscribed(id, end(db, id)),
+    leave: (id) => subscribed(id, leave(db, id)),
     pause: async (id, where = {}) => subscribed(id, setPaused(db, id, user(), 'paused', where)),
     resume: async (id, where = {}) => subscribed(id, setPaused(db, id, user(), 'active', where)),
 

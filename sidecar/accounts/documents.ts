@@ -15,6 +15,8 @@ export interface Account extends Doc {
   readonly devices: readonly string[]
   /** Ids of channel records: the same. */
   readonly channels: readonly string[]
+  /** How many channels of others its user has taken, where there are many. */
+  readonly answered?: number
   /** Databases of channels that this user has had and closed, which were kept. */
   readonly archived?: readonly string[]
 }

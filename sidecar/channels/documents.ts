@@ -12,6 +12,8 @@ export interface Channel extends Doc {
   readonly data?: Data
   /** In `closing`: what becomes of the database. */
   readonly close?: Close
+  /** In the owner's: members who have left it. */
+  readonly left?: readonly string[]
   readonly database?: string
   /** Address of the database, for devices. */
   readonly syncpoint?: string
@@ -36,6 +38,8 @@ export interface ChannelRecord extends Doc {
   readonly members: readonly string[]
   /** Who was a member, and may not have been told yet that he is none. */
   readonly former: readonly string[]
+  /** Of the members, now or before, those who have left by themselves: they are none, whatever the owner writes. */
+  readonly left?: readonly string[]
   readonly data?: Data
   /** Counts up when a closed channel is made again. */
   readonly life: number
@@ -99,5 +103,5 @@ export const isChangedTwice = (doc: Doc): doc is Doc & Told =>
 /** Its members have access, or are about to. */
 export const isOpen = ({ state }: ChannelRecord): boolean => state === 'changed' || state === 'ready'
 
-export const isMember = ({ owner, members }: ChannelRecord, address: string): boolean =>
-  owner === address || members.includes(address)
+export const isMember = ({ owner, members, left = [] }: ChannelRecord, address: string): boolean =>
+  owner === address || (members.includes(address) && !left.includes(address))

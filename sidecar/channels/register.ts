@@ -25,6 +25,7 @@ import { takeWish } from './wishes/channel-new.ts'
 import { revokeDevice } from './wishes/device-revoked.ts'
 import { mergeSubscription } from './wishes/merge-subscription.ts'
 import { mergeChannel } from './wishes/merge.ts'
+import { leave } from './wishes/subscription-left.ts'
 import { activate } from './wishes/subscription-new.ts'
 
 export interface ChannelsOptions {
@@ -95,7 +96,8 @@ export function createChannels(options: ChannelsOptions): Channels {
     registerUser(control) {
       control.safe('channel', 'new', takeWish({ couch, accounts, records, newcomers, channelsPerOwner }), UNTIL_DONE)
       control.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
-      control.safe('subscription', 'new', activate)
+      control.safe('subscription', 'new', activate({ accounts, records }))
+      control.safe('subscription', 'left', leave({ accounts, records }), UNTIL_DONE)
       control.safe('device', 'revoked', revokeDevice({ control: database, accounts }), UNTIL_DONE)
       control.resolve('channel', mergeChannel(clock))
       control.resolve('subscription', mergeSubscription)

@@ -22,7 +22,7 @@ export const channelFaults = (doc: Doc): string[] => [
   ...dataFaults(doc.data),
   ...unknownFaults(doc, [
     ...['type', 'state', 'name', 'owner', 'members', 'data', 'close'],
-    ...['database', 'syncpoint', 'owner_role', 'error', 'docstate'],
+    ...['left', 'database', 'syncpoint', 'owner_role', 'error', 'docstate'],
   ]),
 ]
 

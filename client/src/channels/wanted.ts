@@ -24,6 +24,7 @@ export function placeOf(
     case 'paused':
       return exceptionOf(subscription, user) === 'active' ? 'synced' : 'paused'
     case 'ended':
+    case 'left':
       return 'ended'
     case undefined:
     default:

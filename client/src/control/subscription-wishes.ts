@@ -2,22 +2,29 @@
 import { ClientError } from '../errors.ts'
 import type { Db } from '../pouch.ts'
 import { change } from './change.ts'
-import { subscriptionIdOf, type SubscriptionDoc } from './documents.ts'
+import { isOwn, subscriptionIdOf, type SubscriptionDoc } from './documents.ts'
 
 export interface Where {
   /** On this device alone; the user's others stay as they are. */
   readonly onlyHere?: boolean
 }
 
-/** `accept`: of an invitation, or of a channel that was ended before. */
+/** `accept`: of an invitation, or of a channel that was ended or left before. */
 export const accept = (db: Db, channelId: string): Promise<void> =>
-  write(db, channelId, ['invite', 'ended'], ({ state }) => ({ state: state === 'invite' ? 'active' : 'new' }))
+  write(db, channelId, ['invite', 'ended', 'left'], ({ state }) => ({ state: state === 'invite' ? 'active' : 'new' }))
 
 export const decline = (db: Db, channelId: string): Promise<void> =>
   write(db, channelId, ['invite'], () => ({ state: 'ended' }))
 
 export const end = (db: Db, channelId: string): Promise<void> =>
   write(db, channelId, ['new', 'invite', 'active', 'paused'], () => ({ state: 'ended' }))
+
+/** Its user is no member any more, until `accept`. */
+export const leave = async (db: Db, channelId: string): Promise<void> => {
+  if (isOwn({ _id: channelId }))
+    throw new ClientError('wrong_state', `${channelId} is a channel of your own, which is not left but closed`)
+  await write(db, channelId, ['invite', 'active', 'paused', 'ended'], () => ({ state: 'left' }))
+}
 
 /** Pauses or goes on. An exception is written where this device is to be otherwise than the others, and only there. */
 export const setPaused = (

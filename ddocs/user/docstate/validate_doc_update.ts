@@ -12,7 +12,7 @@ import type { Machines } from '../../machine.ts'
 /** What the sidecar writes in documents of a type. */
 const SIDECARS: Readonly<Record<string, readonly string[]>> = {
   device: ['user', 'name', 'owner', 'owner_role', 'device_id', 'error'],
-  channel: ['database', 'syncpoint', 'owner_role', 'error'],
+  channel: ['left', 'database', 'syncpoint', 'owner_role', 'error'],
   subscription: ['from', 'error'],
 }
 

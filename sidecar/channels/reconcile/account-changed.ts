@@ -11,6 +11,8 @@ import { forget } from '../../docstate/forget.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isMember, isOpen, type StoredRecord } from '../documents.ts'
 import { copiesOf, copyIdsOf } from './copies.ts'
+import { invitedTo, mayBeTooMany, type Invited } from './invited.ts'
+import { subscriptionIdOf } from '../names.ts'
 import { giveRoles } from './roles.ts'
 import { readTruth, type Truth } from './truth.ts'
 import { writeCopies } from './write-copies.ts'
@@ -37,18 +39,24 @@ export const reconcile = (options: ReconcileOptions) => async (account: StoredAc
   const known = await readTruth(options.control, account, call)
   const hasDevice = known.devices.some(({ state }) => state === 'active')
   if (account.database === undefined && !hasDevice) {
-    const counting = stillCounting(known, account)
+    const counting = stillCounting(known, account, invitedTo(known.records, account, new Map()))
     const isOver = counting.devices.length === 0 && counting.channels.length === 0 && !account.archived
     const ready = { ...account, ...counting, state: 'ready' as const }
     return isOver ? forget(ready) : ready // of somebody who was named, and has never come
   }
   const database = await databaseFor(options, account, ctx.signal)
   for (let tries = 1; tries <= TRIES; tries++) {
-    const truth = await bringAbout(options, account, database, call)
-    if (!truth || !(await isStillTrue(options, account, truth, call))) continue
-    return { ...account, ...stillCounting(truth, account), database, state: 'ready' as const }
+    const made = await bringAbout(options, account, database, call)
+    if (!made || !(await isStillTrue(options, account, made.truth, call))) continue
+    return { ...account, ...stillCounting(made.truth, account, made.invited), database, state: 'ready' as const }
   }
   throw new SidecarError('busy', 'something was changed whenever it was looked at')
+}
+
+/** What is true, and what its user sees of it. */
+interface BroughtAbout {
+  readonly truth: Truth
+  readonly invited: Invited
 }
 
 /** First it is said whose it is: what happens in it from its first document on is that user's. */
@@ -79,32 +87,44 @@ async function bringAbout(
   account: StoredAccount,
   name: string,
   call: CallOptions,
-): Promise<Truth | undefined> {
+): Promise<BroughtAbout | undefined> {
   const { couch, control, syncUrl } = options
-  const given = await giveAccess(options, account, call)
-  if (!given) return undefined
   const database = couch.db(name)
+  const access = await giveAccess(options, account, database, call)
+  if (!access) return undefined
+  const { truth: given, invited } = access
   const docs = await readInParts(database, copyIdsOf(given.records, account), call)
   const there = new Map(docs.map((doc) => [doc._id, doc]))
   const truth = await readTruth(control, account, call)
   if (truth.revs !== given.revs) return undefined
-  return (await writeCopies(database, copiesOf(truth, account, syncUrl, there), call)) ? truth : undefined
+  const copies = copiesOf(truth, account, syncUrl, there, invited.hidden)
+  return (await writeCopies(database, copies, call)) ? { truth, invited } : undefined
 }
 
 /** The truth by which its users have the roles of its channels, and no others; undefined if they have not, or not yet. */
 async function giveAccess(
   { couch, control }: ReconcileOptions,
   account: StoredAccount,
+  database: Database,
   call: CallOptions,
-): Promise<Truth | undefined> {
+): Promise<BroughtAbout | undefined> {
   const users = couch.db('_users')
   const known = await users.getMany(account.devices.map(idOfUser), call)
   const truth = await readTruth(control, account, call)
   const { devices, records } = truth
   const activeIds = devices.filter(({ state }) => state === 'active').map(({ _id }) => idOfUser(_id))
-  const roles = records.filter((record) => isOpenTo(record, account)).map(({ role }) => role)
+  const subscriptions = mayBeTooMany(records, account)
+    ? await readInParts(
+        database,
+        records.map(({ _id }) => subscriptionIdOf(_id)),
+        call,
+      )
+    : []
+  const invited = invitedTo(records, account, new Map(subscriptions.map((doc) => [doc._id, doc])))
+  const open = records.filter((record) => isOpenTo(record, account) && !invited.hidden.has(record._id))
+  const roles = open.map(({ role }) => role)
   const active = known.filter(({ _id }) => activeIds.includes(_id))
-  return (await giveRoles(users, active, [account.owner_role, ...roles], call)) ? truth : undefined
+  return (await giveRoles(users, active, [account.owner_role, ...roles], call)) ? { truth, invited } : undefined
 }
 
 const idOfUser = (device: string) => userIdOf(userNameOf(device))
@@ -117,13 +137,16 @@ async function isStillTrue({ control }: ReconcileOptions, account: StoredAccount
 }
 
 /** What is over, and has been told, is forgotten. A channel of which nothing is known yet may be about to be made. */
-function stillCounting({ devices, records }: Truth, account: StoredAccount) {
+function stillCounting({ devices, records }: Truth, account: StoredAccount, { forgotten, answered }: Invited) {
   const gone = new Set([
     ...devices.filter(({ state }) => state === 'revoked').map(({ _id }) => _id),
     ...records.filter((record) => isOver(record, account)).map(({ _id }) => _id),
+    ...forgotten,
   ])
   const isLeft = (id: string) => !gone.has(id)
-  return { devices: account.devices.filter(isLeft), channels: account.channels.filter(isLeft) }
+  const channels = account.channels.filter(isLeft)
+  const isCounted = mayBeTooMany(records, account)
+  return { devices: account.devices.filter(isLeft), channels, ...(isCounted && { answered }) }
 }
 
 const isOver = (record: StoredRecord, account: StoredAccount): boolean =>

@@ -28,10 +28,11 @@ export function copiesOf(
   account: StoredAccount,
   syncUrl: string,
   there: ReadonlyMap<string, StoredDoc>,
+  hidden: ReadonlySet<string> = new Set(),
 ): Doc[] {
   const ofChannels = records.flatMap((record) => {
     const before = there.get(copyIdOf(record, account))
-    const copy = channelCopy(record, account, syncUrl, before)
+    const copy = channelCopy(record, account, syncUrl, before, hidden.has(record._id))
     const now = copy ?? before
     const subscription = now && subscriptionCopy(record, account, now, there.get(subscriptionIdOf(now._id)))
     return [copy, subscription]
@@ -66,17 +67,22 @@ function channelCopy(
   account: StoredAccount,
   syncUrl: string,
   there: StoredDoc | undefined,
+  isHidden: boolean,
 ): Doc | undefined {
-  const { name, owner, owner_role, members, data, database, state } = record
+  const { name, owner, owner_role, data, database, state, left = [] } = record
   const isOwner = owner === account.address
-  if (isOpen(record) && isMember(record, account.address)) {
+  if (isOpen(record) && isMember(record, account.address) && !isHidden) {
     const given = { database, syncpoint: syncpointOf(syncUrl, database), owner_role }
+    const members = isOwner ? record.members : record.members.filter((one) => isMember(record, one))
+    const gone = isOwner ? left.filter((one) => members.includes(one)) : []
     if (!isOwner || there?.type !== 'channel') {
-      const copy = { type: 'channel', state: 'ready', name, owner, members, ...(data && { data }), ...given }
+      const told = { ...(data && { data }), ...(gone.length > 0 && { left: gone }), ...given }
+      const copy = { type: 'channel', state: 'ready', name, owner, members, ...told }
       return differing({ ...copy, _id: copyIdOf(record, account) }, there)
     }
     if (!isWaiting(there) || !isAsWished(record, there as Channel & StoredDoc)) return undefined
-    return differing({ ...there, ...given, state: 'ready' }, there)
+    const { left: _before, ...wish } = there as Channel & StoredDoc
+    return differing({ ...wish, ...(gone.length > 0 && { left: gone }), ...given, state: 'ready' }, there)
   }
   if (there?.type !== 'channel') return undefined
   if (state === 'closed' && isOwner) {
@@ -94,7 +100,7 @@ function subscriptionCopy(
   now: Doc,
   there: StoredDoc | undefined,
 ): Doc | undefined {
-  if (there && there.type !== 'subscription') return undefined
+  if (there && (there.type !== 'subscription' || there.state === 'left')) return undefined
   if (now.state === 'closed' || now.state === 'removed') {
     const isTold = there?.state === 'ended' && there.withdrawn === true
     return there && !isTold ? { ...next(there, 'ended'), withdrawn: true } : undefined

@@ -12,12 +12,14 @@ export const mergeRecord: Resolver = ({ ours, theirs }) => {
   const [one, other] = [ours, theirs] as unknown as [Stated, Stated]
   const [later, earlier] = other.life > one.life ? [other, one] : [one, other]
   const gone = [...later.former, ...earlier.former, ...earlier.members].filter((who) => !later.members.includes(who))
+  const left = [...(one.left ?? []), ...(other.left ?? [])]
   const ended = [...(one.ended ?? []), ...(other.ended ?? [])]
   return {
     ...later,
     ...(later.state === 'ready' && { state: 'changed' }),
     ...(one.life === other.life && endOf([one, other].filter(isEnding))),
     former: [...new Set(gone)],
+    ...(left.length > 0 && { left: [...new Set(left)].sort() }),
     ...(ended.length > 0 && { ended: [...new Map(ended.map((end) => [end.database, end])).values()] }),
   }
 }

@@ -34,8 +34,9 @@ const MOST_CHANNELS = 1000
 
 export function createNewcomers({ accounts, records, control, clock }: NewcomersOptions): Newcomers {
   const exclusive = createExclusiveByKey() // a device that was offline brings many wishes at once
-  async function isFull({ address, channels }: StoredAccount, options: CallOptions): Promise<boolean> {
+  async function isFull({ address, channels, answered }: StoredAccount, options: CallOptions): Promise<boolean> {
     if (channels.length < MOST_CHANNELS) return false
+    if (answered !== undefined) return answered >= MOST_CHANNELS // what strangers only invite to keeps nobody out
     const found = await records.among(channels, options) // some may be over
     return found.filter((record) => isOpen(record) && isMember(record, address)).length >= MOST_CHANNELS
   }

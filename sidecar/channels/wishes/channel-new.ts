@@ -114,6 +114,7 @@ function newLife(
     ...{ _id, type: 'channel_record', state: 'new', name: normaliseName(doc.name), life, database, role: database },
     ...{ owner: account.address, owner_role: account.owner_role, user_database: userDatabase, document: doc._id },
     ...{ members, former: [...new Set(former)], ...(doc.data && { data: doc.data }) },
+    ...(before?.left && { left: before.left }),
     ...(before && {
       ended: [...(before.ended ?? []), { database: before.database, close: before.close ?? 'archive' }].slice(-ENDED),
     }),

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import { invitedTo } from '../../sidecar/channels/reconcile/invited.ts'
+import type { StoredRecord } from '../../sidecar/channels/documents.ts'
+import type { StoredAccount } from '../../sidecar/accounts/documents.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+
+const bob = 'bob@example.com'
+const account = { address: bob } as StoredAccount
+/** Oldest first, as an account has them. */
+const by = (owner: string, at = 0, fields: object = {}) =>
+  ({
+    _id: `channel:${owner}-${at}`,
+    type: 'channel_record',
+    state: 'ready',
+    owner,
+    members: [bob],
+    ...fields,
+  }) as unknown as StoredRecord
+const strangers = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => by(`stranger${from + at}@example.com`))
+const subscription = ({ _id }: StoredRecord, state: string, fields: object = {}) =>
+  [
+    `subscription:${_id}`,
+    { _id: `subscription:${_id}`, type: 'subscription', state, ...fields } as unknown as StoredDoc,
+  ] as const
+
+test('few invitations are all shown', () => {
+  expect(invitedTo(strangers(50), account, new Map()).hidden.size).toBe(0)
+})
+
+test('of many from strangers the last are shown, also where they had been shown before', () => {
+  const records = strangers(100)
+  const there = new Map(records.slice(0, 50).map((record) => subscription(record, 'invite')))
+  const { hidden } = invitedTo(records, account, there)
+  expect([...hidden].sort()).toEqual(
+    records
+      .slice(0, 50)
+      .map(({ _id }) => _id)
+      .sort(),
+  )
+})
+
+test('a hundred strangers do not hide who is known, nor what was taken', () => {
+  const [taken, friends, members] = [by('ann@example.com', 1), by('ann@example.com', 2), by('carl@example.com')]
+  const own = by(bob, 0, { members: ['carl@example.com'] })
+  const records = [taken, friends, members, own, ...strangers(100)]
+  const { hidden, answered } = invitedTo(records, account, new Map([subscription(taken, 'active')]))
+  for (const { _id } of [taken, friends, members, own]) expect(hidden).not.toContain(_id)
+  expect([hidden.size, answered]).toEqual([52, 1])
+})
+
+test('one stranger, by any spelling of an address, has five places', () => {
+  const records = Array.from({ length: 20 }, (_, at) => by(`eve+${at}@example.com`, at))
+  expect(invitedTo(records, account, new Map()).hidden.size).toBe(15)
+})
+
+test('an invitation that went with its channel, or was put away for want of room, is not answered', () => {
+  const record = by('ann@example.com')
+  const answers = (state: string, fields?: object) =>
+    invitedTo([record], account, new Map([subscription(record, state, fields)])).answered
+  expect([answers('ended', { withdrawn: true }), answers('invite'), answers('ended'), answers('paused')]).toEqual([
+    0, 0, 1, 1,
+  ])
+})
+
+test('beyond what a person could look through they are forgotten', () => {
+  expect(invitedTo(strangers(700), account, new Map()).forgotten.size).toBe(150)
+})
