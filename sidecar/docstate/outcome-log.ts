@@ -23,6 +23,9 @@ const FEW = 5
 const GATHER_MS = 60_000
 /** Of a reason: where documents differ in it, as by their `_id`, their failures are not alike. */
 const MAX_KEY = 200
+/** Of failures that differ more than that is told together. */
+const MOST_KINDS = 100
+const OTHERS = 'others'
 
 /**
  * One line for each document that was handled, at `info`; for each try that failed which it was and when the next comes; another
@@ -33,14 +36,16 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
 
   /** True if it is one of the first of its kind; the others are counted, and told of later. */
   function isToBeTold(about: object, { code, reason }: Failure): boolean {
-    const key = JSON.stringify([about, code, cut(reason, MAX_KEY)])
+    const own = JSON.stringify([about, code, cut(reason, MAX_KEY)])
+    const isOneTooMany = !gathered.has(own) && gathered.size >= MOST_KINDS
+    const key = isOneTooMany ? OTHERS : own
     const alike = gathered.get(key)
     if (!alike) {
-      const fresh = { about: { ...about, code, reason }, told: 1, more: 0 }
+      const fresh = { about: isOneTooMany ? {} : { ...about, code, reason }, told: 1, more: 0 }
       gathered.set(key, fresh)
       const tell = () => {
         gathered.delete(key)
-        if (fresh.more > 0) log.warn({ ...fresh.about, documents: fresh.more }, 'more documents failed alike')
+        if (fresh.more > 0) log.warn({ ...fresh.about, documents: fresh.more }, 'more documents failed')
       }
       clock.sleep(GATHER_MS, signal).then(tell, tell)
       return true

@@ -59,9 +59,22 @@ test('the same failure of five hundred documents is five lines, and one with the
   for (let i = 0; i < 500; i++) fail(flightOf(`o${i}`))
   expect(lines).toHaveLength(5)
   await clock.advance(60_000)
-  expect(lines.slice(5)).toMatchObject([{ msg: 'more documents failed alike', documents: 495, code: 'ECONNREFUSED' }])
+  expect(lines.slice(5)).toMatchObject([{ msg: 'more documents failed', documents: 495, code: 'ECONNREFUSED' }])
   fail(flightOf('later'))
   expect(lines).toHaveLength(7)
+})
+
+test('failures that all differ do not fill the log either', async () => {
+  const { clock, lines, tell, flightOf } = setUp()
+  for (let i = 0; i < 500; i++) {
+    const flight = flightOf(`o${i}`)
+    const failure = { code: 'Error', reason: `of ${i}` }
+    flight.doc = failed(flight, failure, clock.now(), Math.random)
+    tell(flight, { kind: 'failed', failure, stack: undefined })
+  }
+  expect(lines).toHaveLength(105)
+  await clock.advance(60_000)
+  expect(lines.slice(105)).toMatchObject([{ msg: 'more documents failed', documents: 395 }])
 })
 
 test('what was gathered is told when the sidecar stops', async () => {
