@@ -2,18 +2,21 @@
 /** The edge of the process: signals, the terminal, and the exit code. */
 import { createRequire } from 'node:module'
 import { clearLine, cursorTo } from 'node:readline'
-import pino from 'pino'
+import pino, { type Logger } from 'pino'
 import { printable, shownJson } from './cli/printable.ts'
 import { run } from './cli/run.ts'
+import { watchSuddenEnds } from './cli/sudden-end.ts'
 import { SidecarError } from './core/errors.ts'
 import { keepHeapSmall } from './core/heap.ts'
 
 const { version } = createRequire(import.meta.url)('couchdb-sidecar/package.json') as { version: string }
 keepHeapSmall()
 const stopping = new AbortController()
+let log: Logger | undefined
+const sudden = watchSuddenEnds({ stopping, log: () => log, note: (text) => void console.error(printable(text)) })
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
   process.on(name, () => {
-    if (stopping.signal.aborted) process.exit(1)
+    if (stopping.signal.aborted) sudden.exit(1)
     stopping.abort(new SidecarError('stopped', `stopped by ${name}`))
   })
 }
@@ -31,14 +34,14 @@ const terminal = {
   redraw: process.stderr.isTTY ? redraw : undefined,
   isTTY,
   createLog: (level: string) =>
-    pino({
+    (log = pino({
       ...{ level, hooks: { streamWrite: isTTY ? shownJson : printable } },
       ...(isTTY && { transport: { target: 'pino-pretty' } }),
-    }),
+    })),
   signal: stopping.signal,
 }
 
-process.exit(await run(terminal, version, process.argv.slice(2))) // what a handler has left running does not keep it
+sudden.exit(await run(terminal, version, process.argv.slice(2))) // what a handler has left running does not keep it
 
 /** Cut to the width of the terminal: a line that wraps cannot be taken away. */
 function redraw(line: string): void {

@@ -6,6 +6,7 @@ import { createRun, type ContextOptions, type Run } from './context.ts'
 import type { Flight } from './flight.ts'
 import { readNext } from './read-next.ts'
 import type { Outcome } from './types.ts'
+import { asHandlerOf } from './whose.ts'
 
 export interface ExecuteOptions extends ContextOptions {
   /** A clock that never jumps, milliseconds. */
@@ -21,7 +22,9 @@ export function createExecute(options: ExecuteOptions): Execute {
   async function execute(flight: Flight, run: Run): Promise<Outcome> {
     const { registration } = flight
     try {
-      const given: unknown = await flight.untilStopped(() => registration.handler(copyJson(flight.doc), run.context))
+      const given: unknown = await flight.untilStopped(() =>
+        asHandlerOf(life.of(flight), () => registration.handler(copyJson(flight.doc), run.context)),
+      )
       if (given === undefined || flight.left) return { kind: 'nothing' }
       return { kind: 'next', doc: readNext(given, registration, options.machines) }
     } catch (thrown) {

@@ -115,17 +115,51 @@ test('a handler that does not end is told of by explain, and parked when its sid
   await untilParked(held, 'stopped before it was done')
 })
 
-test('a promise that a handler leaves behind, and that rejects, ends the process', async () => {
+/** Its handler does this when it has the document `bad`; the others wait until they are told to go on. */
+async function startWithBad(does: string) {
   const module = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'
     export default defineHandlers((control) => {
-      control.safe('order', 'paid', async (order) => {
-        void Promise.reject(new Error('left behind'))
+      control.unsafe('order', 'paid', async (order) => {
+        if (order._id === 'bad') ${does}
+        await new Promise((resolve) => setTimeout(resolve, 1500))
         return { ...order, state: 'invoiced' }
       })
     })`)
-  const { sidecar, orders } = await startProcessWith(module)
-  await orders.put({ _id: 'o', type: 'order', state: 'paid' })
-  await eventually(() => expect(sidecar.output()).toContain('left behind'))
+  const stage = await startProcessWith(module)
+  await stage.orders.put({ _id: 'good', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stage.orders.get('good')).toHaveProperty('docstate.claim'))
+  await stage.orders.put({ _id: 'bad', type: 'order', state: 'paid' })
+  return stage
+}
+
+test.each([
+  ['a promise that rejects', `void Promise.reject(new Error('left behind'))`],
+  ['a timer that throws', `setTimeout(() => { throw new Error('left behind') }, 100)`],
+])('%s, left behind by a handler, ends the process in good order, and names the document', async (_, does) => {
+  const { sidecar, orders } = await startWithBad(does)
+  await eventually(() => expect(sidecar.output()).toContain('what a handler has left behind has thrown'))
+  const line = sidecar
+    .output()
+    .split('\n')
+    .find((text) => text.includes('left behind has thrown'))!
+  expect(JSON.parse(line)).toMatchObject({
+    level: 60,
+    database: orders.name,
+    id: 'bad',
+    err: { message: 'left behind' },
+  })
+  await eventually(() => expect(sidecar.output()).toContain('"handled"'))
+  expect(await sidecar.stop()).toBe(1)
+  for (const id of ['good', 'bad']) expect(await orders.get(id)).toMatchObject({ state: 'invoiced' })
+})
+
+test('process.exit(0) in a handler is told, with the document, and the process does not end with 0', async () => {
+  const { sidecar, orders } = await startWithBad('process.exit(0)')
+  await eventually(() =>
+    expect(sidecar.output()).toContain(
+      `the handler of order in paid, with document bad of ${orders.name}, has called process.exit(0)`,
+    ),
+  )
   expect(await sidecar.stop()).toBe(1)
 })

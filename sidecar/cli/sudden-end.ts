@@ -1,0 +1,58 @@
+/** What a handler can do to the process: end it, or leave something behind that throws where nothing catches it. */
+import { inspect } from 'node:util'
+import type { Logger } from 'pino'
+import { SidecarError } from '../core/errors.ts'
+import { cut, failureOf, stackOf } from '../core/failure.ts'
+import { whose } from '../docstate/whose.ts'
+
+export interface SuddenEndOptions {
+  readonly stopping: AbortController
+  /** As far as one was made. */
+  readonly log: () => Logger | undefined
+  /** Writes before it returns: nothing that is begun in `exit` comes to its end. */
+  readonly note: (text: string) => void
+}
+
+export interface SuddenEnd {
+  /** Ends the process with this code, or with 1 if something of a handler has thrown. */
+  exit(code: number): never
+}
+
+const MAX_TEXT = 5000
+
+/**
+ * An exception that nothing catches ends the process, as in Node, but in good order: handlers that run may end, and what came
+ * of them is saved. `process.exit` in a handler is no good end, with whichever code. Both are told with the document.
+ */
+export function watchSuddenEnds({ stopping, log, note }: SuddenEndOptions): SuddenEnd {
+  let isEnding = false
+  let isFailed = false
+
+  process.on('uncaughtException', (thrown: unknown) => {
+    isFailed = true
+    const of = whose()
+    if (of && log()) {
+      const { code, reason } = failureOf(thrown)
+      const err = { message: reason, stack: stackOf(thrown) ?? reason }
+      log()!.fatal({ ...of, code, err }, 'what a handler has left behind has thrown: the sidecar stops')
+    } else note(cut(inspect(thrown), MAX_TEXT))
+    if (!of) process.exit(1)
+    stopping.abort(new SidecarError('stopped', 'stopped: what a handler has left behind has thrown'))
+  })
+  process.on('exit', (code) => {
+    if (isEnding || isFailed) return
+    process.exitCode = code || 1
+    const of = whose()
+    const what = of
+      ? `the handler of ${of.type} in ${of.state}, with document ${of.id} of ${of.database}, has called process.exit(${code})`
+      : `the process was ended with code ${code} before its command was done`
+    note(`couchdb-sidecar: ${what}. What ran is left as by kill -9.`)
+  })
+
+  return {
+    exit(code) {
+      isEnding = true
+      process.exit(isFailed ? code || 1 : code)
+    },
+  }
+}
