@@ -149,9 +149,10 @@ test.each([
     id: 'bad',
     err: { message: 'left behind' },
   })
-  await eventually(() => expect(sidecar.output()).toContain('"handled"'))
+  for (const id of ['good', 'bad']) {
+    await eventually(async () => expect(await orders.get(id)).toMatchObject({ state: 'invoiced' }))
+  }
   expect(await sidecar.stop()).toBe(1)
-  for (const id of ['good', 'bad']) expect(await orders.get(id)).toMatchObject({ state: 'invoiced' })
 })
 
 test('process.exit(0) in a handler is told, with the document, and the process does not end with 0', async () => {
