@@ -5,6 +5,7 @@ import type { Failure } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { failedTries, failingSince, type Flight } from './flight.ts'
+import { retryCommand } from './operator/retry-command.ts'
 import type { Outcome } from './types.ts'
 
 export interface OutcomeLogOptions {
@@ -18,12 +19,12 @@ export interface OutcomeLogOptions {
 /** Tells, in the log, what came of a run, as it is written in the flight's document. */
 export type TellOutcome = (flight: Flight, outcome: Outcome) => void
 
-/** So many failures alike are told one by one in each of these times; of the others their number. */
+/** In this time so many equal failures are logged one by one, and the number of the others. */
 const FEW = 5
 const GATHER_MS = 60_000
-/** Of a reason: where documents differ in it, as by their `_id`, their failures are not alike. */
+/** Characters of a reason: failures with different ones, as with an `_id` in them, are not equal. */
 const MAX_KEY = 200
-/** Of failures that differ more than that is told together. */
+/** Beyond so many different failures in that time, the rest are counted together. */
 const MOST_KINDS = 100
 const OTHERS = 'others'
 
@@ -55,7 +56,7 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     return false
   }
 
-  /** Whether the first failure is of more than a minute ago, and how long. */
+  /** How long ago the first try failed, from a minute on. */
   function lastedFor(doc: StoredDoc): string {
     const since = failingSince(docstateOf(doc))
     const minutes = since === undefined ? 0 : Math.round((clock.now() - Date.parse(since)) / 60_000)
@@ -81,19 +82,19 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
       return
     }
     if (!isToBeTold({ type, state, outcome: 'error' }, outcome.failure)) return
-    const retry = `couchdb-sidecar retry ${database} ${flight.id}`
+    const retry = retryCommand(database, flight.id)
     const what = tries === 1 ? '1 try' : `${tries} tries`
-    if (outcome.kind === 'rejected') log.warn({ ...line, retry }, 'its handler rejects it; it is in error')
-    else
-      log.error({ ...line, retry }, `gave up after ${what}${lastedFor(flight.doc)}; it is in error, until "${retry}"`)
+    if (outcome.kind === 'rejected')
+      log.warn({ ...line, retry }, 'rejected by its handler: the document is in state error')
+    else log.error({ ...line, retry }, `gave up after ${what}${lastedFor(flight.doc)}; bring it back with: ${retry}`)
   }
 
   function tellDone({ id, doc, registration: { type, state } }: Flight): void {
     const { failed_in: failedIn, parked } = docstateOf(doc) ?? {}
     const line = { doc: id, type, state, next: doc.state }
     if (failedIn === undefined && !parked) return log.info(line, 'handled')
-    const retry = `couchdb-sidecar retry ${database} ${id}`
-    log.error({ ...line, retry }, 'handled, but CouchDB does not take what its handler gave')
+    const retry = retryCommand(database, id)
+    log.error({ ...line, retry }, 'the handler is done, but CouchDB refuses its result')
   }
 
   return (flight, outcome) => {
