@@ -4,23 +4,12 @@ import { createLinks } from '../../client/src/sync/links.ts'
 import { createSlots } from '../../client/src/sync/slots.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, silence, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
-import { startReplica } from './replica.ts'
+import { startLink, startReplica } from './replica.ts'
 
-async function startLink(isLive: boolean, fault: (request: SeenRequest) => Fault | undefined = () => undefined) {
+async function start(isLive: boolean, fault: (request: SeenRequest) => Fault | undefined = () => undefined) {
   const replica = await startReplica()
-  const { here, target, proxy, PouchDB } = replica
-  proxy.plan(fault)
-  const link = createLink({
-    ...{ PouchDB, local: here, target, slots: createSlots(1), roundMs: 60_000 },
-    ...{ onChange() {}, onNews() {}, onRefused() {} },
-  })
-  link.follow(isLive)
-  const stopping = new AbortController()
-  const running = link.run(stopping.signal)
-  onTestFinished(async () => {
-    stopping.abort()
-    await running
-  })
+  replica.proxy.plan(fault)
+  const link = startLink(replica, isLive, 60_000)
   await eventually(() => expect(link.status.state).toBe(isLive ? 'live' : 'resting'))
   return { ...replica, link }
 }
@@ -35,7 +24,7 @@ function sleep(ms: number): void {
 }
 
 test('a feed whose connection died in a sleep is begun anew when somebody looks', async () => {
-  const { there, here, proxy, link } = await startLink(true, (request) => (isFeed(request) ? silence : undefined))
+  const { there, here, proxy, link } = await start(true, (request) => (isFeed(request) ? silence : undefined))
   await eventually(() => expect(proxy.requests.some(isFeed)).toBe(true))
   await there.put({ _id: 'written while it slept' })
   link.wake({ hard: false }) // too soon to know
@@ -47,7 +36,7 @@ test('a feed whose connection died in a sleep is begun anew when somebody looks'
 })
 
 test('a dead feed is begun anew though the server takes what is written here', async () => {
-  const { there, here, proxy, link } = await startLink(true, (request) => (isFeed(request) ? silence : undefined))
+  const { there, here, proxy, link } = await start(true, (request) => (isFeed(request) ? silence : undefined))
   await eventually(() => expect(proxy.requests.some(isFeed)).toBe(true))
   await there.put({ _id: 'written while it slept' })
   sleep(30_000)
@@ -59,7 +48,7 @@ test('a dead feed is begun anew though the server takes what is written here', a
 })
 
 test('a round that hangs is begun anew when somebody looks', async () => {
-  const { there, here, proxy, link } = await startLink(false)
+  const { there, here, proxy, link } = await start(false)
   proxy.plan(() => silence)
   const before = proxy.requests.length
   await here.put({ _id: 'from here' }) // begins a round

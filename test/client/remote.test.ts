@@ -5,7 +5,7 @@ import { openRemote, type RemoteOptions } from '../../client/src/sync/remote.ts'
 import { runSession } from '../../client/src/sync/session.ts'
 import { eventually } from '../support/eventually.ts'
 import { delay, pass, silence, silenceAfterBytes, type Fault } from '../support/faulty-proxy.ts'
-import { page, startReplica } from './replica.ts'
+import { page, startReplica, type Replica } from './replica.ts'
 import type { TestDb } from './stage.ts'
 
 async function startRemote(options: RemoteOptions = {}) {
@@ -14,7 +14,7 @@ async function startRemote(options: RemoteOptions = {}) {
   return { ...replica, remote: openRemote(replica.PouchDB, replica.target, options) }
 }
 
-async function copyOnce({ here, target, PouchDB }: Awaited<ReturnType<typeof startReplica>>): Promise<void> {
+async function copyOnce({ here, target, PouchDB }: Replica): Promise<void> {
   const ended = await runSession({
     ...{ local: here, remote: openRemote(PouchDB, target), live: false, signal: new AbortController().signal },
     ...{ onCopied() {}, onEven() {}, onRefused() {} },

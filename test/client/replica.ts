@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Db, Pouch } from '../../client/src/pouch.ts'
+import { createLink } from '../../client/src/sync/link.ts'
+import { createSlots } from '../../client/src/sync/slots.ts'
 import type { Target } from '../../client/src/sync/remote.ts'
 import { couchUrl, freshDb } from '../support/couchdb.ts'
 import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
@@ -27,6 +29,24 @@ export async function startReplica(url = couchUrl()) {
   }
   return { there, here, proxy, target, ask, PouchDB: Local }
 }
+
+/** Keeps both the same until the test ends, live or in rounds. */
+export function startLink({ PouchDB, here, target }: Replica, isLive: boolean, roundMs: number) {
+  const link = createLink({
+    ...{ PouchDB, local: here, target, slots: createSlots(1), roundMs },
+    ...{ onChange() {}, onNews() {}, onRefused() {} },
+  })
+  link.follow(isLive)
+  const stopping = new AbortController()
+  const running = link.run(stopping.signal)
+  onTestFinished(async () => {
+    stopping.abort()
+    await running
+  })
+  return link
+}
+
+export type Replica = Awaited<ReturnType<typeof startReplica>>
 
 /** What a proxy shows when it has no server behind it. */
 export const page =

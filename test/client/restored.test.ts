@@ -1,11 +1,9 @@
 /** Files of an older copy are put back under a client that goes on: what was written since is behind its places. */
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { createLink } from '../../client/src/sync/link.ts'
-import { createSlots } from '../../client/src/sync/slots.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { needs, startPrivateCouch, type PrivateCouch } from '../support/couchdb.ts'
 import { findCouchBinary, FIRST_RANGE, LAST_RANGE, only } from '../support/couchdb-binary.ts'
 import { eventually } from '../support/eventually.ts'
-import { startReplica } from './replica.ts'
+import { startLink, startReplica } from './replica.ts'
 
 let server: PrivateCouch | undefined
 beforeAll(async () => {
@@ -15,20 +13,10 @@ afterAll(() => server?.stop())
 
 const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
 
-async function startLink(isLive: boolean) {
-  const { here, there, target, PouchDB } = await startReplica(server!.url)
-  const link = createLink({
-    ...{ PouchDB, local: here, target, slots: createSlots(1), roundMs: 500 },
-    ...{ onChange() {}, onNews() {}, onRefused() {} },
-  })
-  link.follow(isLive)
-  const stopping = new AbortController()
-  const running = link.run(stopping.signal)
-  onTestFinished(async () => {
-    stopping.abort()
-    await running
-  })
-  return { here, there }
+async function start(isLive: boolean) {
+  const replica = await startReplica(server!.url)
+  startLink(replica, isLive, 500)
+  return replica
 }
 
 const kinds = ['of all of it', 'of the first range', 'of the last range'].flatMap((copy, i) =>
@@ -41,7 +29,7 @@ const kinds = ['of all of it', 'of the first range', 'of the last range'].flatMa
 
 test('after an older copy both have what either has: of all of it, of one range; live, and in rounds', async () => {
   needs('private server')
-  const all = await Promise.all(kinds.map(async (kind) => ({ ...kind, ...(await startLink(kind.isLive)) })))
+  const all = await Promise.all(kinds.map(async (kind) => ({ ...kind, ...(await start(kind.isLive)) })))
   const write = async (what: string, count: number) => {
     for (const { here, there } of all) {
       for (const id of ids(`here-${what}-`, count)) await here.put({ _id: id })

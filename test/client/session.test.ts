@@ -5,9 +5,7 @@ import { runSession, type Ended } from '../../client/src/sync/session.ts'
 import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { refuse, type SeenRequest } from '../support/faulty-proxy.ts'
-import { page, startReplica } from './replica.ts'
-
-type Replica = Awaited<ReturnType<typeof startReplica>>
+import { page, startReplica, type Replica } from './replica.ts'
 
 /** Half an emoji, as it is left where text was cut. */
 const HALF = '\ud83d'
