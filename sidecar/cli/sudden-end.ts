@@ -1,4 +1,4 @@
-/** What a handler can do to the process: end it, or leave something behind that throws where nothing catches it. */
+/** A handler can end the process: by `process.exit`, or by an exception that nothing catches, in a timer that it left running. */
 import { inspect } from 'node:util'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
@@ -9,12 +9,12 @@ export interface SuddenEndOptions {
   readonly stopping: AbortController
   /** As far as one was made. */
   readonly log: () => Logger | undefined
-  /** Writes before it returns: nothing that is begun in `exit` comes to its end. */
+  /** Synchronous: in `exit` nothing else is written. */
   readonly note: (text: string) => void
 }
 
 export interface SuddenEnd {
-  /** Ends the process with this code, or with 1 if something of a handler has thrown. */
+  /** Ends the process with this code, but not with 0 after an uncaught exception. */
   exit(code: number): never
 }
 
@@ -22,7 +22,7 @@ const MAX_TEXT = 5000
 
 /**
  * An exception that nothing catches ends the process, as in Node, but in good order: handlers that run may end, and what came
- * of them is saved. `process.exit` in a handler is no good end, with whichever code. Both are told with the document.
+ * of them is saved. `process.exit` in a handler always ends with an error. Both are logged with the document.
  */
 export function watchSuddenEnds({ stopping, log, note }: SuddenEndOptions): SuddenEnd {
   let isEnding = false
@@ -34,10 +34,10 @@ export function watchSuddenEnds({ stopping, log, note }: SuddenEndOptions): Sudd
     if (of && log()) {
       const { code, reason } = failureOf(thrown)
       const err = { message: reason, stack: stackOf(thrown) ?? reason }
-      log()!.fatal({ ...of, code, err }, 'what a handler has left behind has thrown: the sidecar stops')
+      log()!.fatal({ ...of, code, err }, 'uncaught exception in code that a handler left running: the sidecar stops')
     } else note(cut(inspect(thrown), MAX_TEXT))
     if (!of) process.exit(1)
-    stopping.abort(new SidecarError('stopped', 'stopped: what a handler has left behind has thrown'))
+    stopping.abort(new SidecarError('stopped', 'stopped by an uncaught exception in code that a handler left running'))
   })
   process.on('exit', (code) => {
     if (isEnding || isFailed) return

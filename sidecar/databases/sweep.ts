@@ -23,7 +23,7 @@ export interface SweepOptions {
 /** A database that is deleted may be made again at once; by the second look it was not. */
 const MISSING_LOOKS = 2
 
-const RESTORED = 'an older copy of the database was put back; what it has is looked at again'
+const RESTORED = 'the database was restored from an older copy; it is read again from its start'
 
 /** Whether it is behind what was known of it. What was read twice alike says nothing new. */
 function hasLost(now: Reading, before: Reading | undefined, place: KeptPlace | undefined): boolean {

@@ -151,7 +151,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 const isWhereItWas = ({ place, reading }: Berth): boolean =>
   reading !== undefined && place?.life === reading.life && isAt(reading, extentOf(place.seq))
 
-/** The last look at all databases had each file as far as the place, so that nobody has to ask. */
+/** The last look at all databases had each file as far as the place, so that nothing has to be asked. */
 function hasAllOf({ place, reading }: Berth): boolean {
   if (!place || !reading) return false
   const before = extentOf(place.seq)

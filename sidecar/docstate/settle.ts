@@ -69,7 +69,7 @@ export function createSettle({ store, claims, machines, life, tell, clock, rando
       try {
         return doc && (await write(flight, doc, now))
       } catch (thrown) {
-        log.warn(ids, 'the sidecar stopped before it was known whether what came of its handler is saved')
+        log.warn(ids, 'the sidecar stopped while the result was being saved: whether it is saved is unknown')
         throw thrown
       } finally {
         claims.drop(flight) // before anything else may write: what is saved is let go of, not renewed

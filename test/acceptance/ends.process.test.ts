@@ -138,11 +138,11 @@ test.each([
   ['a timer that throws', `setTimeout(() => { throw new Error('left behind') }, 100)`],
 ])('%s, left behind by a handler, ends the process in good order, and names the document', async (_, does) => {
   const { sidecar, orders } = await startWithBad(does)
-  await eventually(() => expect(sidecar.output()).toContain('what a handler has left behind has thrown'))
+  await eventually(() => expect(sidecar.output()).toContain('code that a handler left running'))
   const line = sidecar
     .output()
     .split('\n')
-    .find((text) => text.includes('left behind has thrown'))!
+    .find((text) => text.includes('code that a handler left running'))!
   expect(JSON.parse(line)).toMatchObject({
     level: 60,
     database: orders.name,

@@ -157,7 +157,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
         ledger.forget()
         known = undefined
       } else if ((known && isBehind(now, known)) || (await ledger.isPutBack(signal))) {
-        log.warn(`an older copy of ${name} was put back; the events that it lacks are written again`)
+        log.warn(`${name} was restored from an older copy; the missing events are written again`)
         ledger.forget()
         known = undefined
         hasLost = true

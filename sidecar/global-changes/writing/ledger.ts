@@ -80,7 +80,7 @@ export class Ledger {
     if (!isDeepStrictEqual(fieldsOf(before), fieldsOf(known))) this.#changed.add(bucketOf(name))
   }
 
-  /** It was found as it is known. Of files that nobody has asked before it is noted how far they are. */
+  /** It was found as it is known. Of files that were not asked before it is noted how far they are. */
   confirm(name: string, found: Reading): void {
     const known = this.get(name)
     if (!known || known.seq === found.seq) return
