@@ -51,7 +51,7 @@ export interface Client<D = object> {
   resume(id: string, where?: Where): Promise<void>
   /** It is synced no more, on all devices; `accept` begins again. Its user stays a member: `leave` ends that. */
   end(id: string): Promise<void>
-  /** Its user is no member of a channel of another's any more, whatever its owner writes; `accept` comes back. */
+  /** Its user is no member of a channel of another's any more, also if its owner names him again; `accept` comes back. */
   leave(id: string): Promise<void>
   /** Destroys what is here of a channel that is not synced. */
   forget(id: string): Promise<void>

@@ -121,7 +121,7 @@ function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx, mayHave
 const beginsOf = (machine: Machine): string[] =>
   Object.keys(machine).filter((state) => machine[state]?.create === 'client')
 
-/** What may be written upon whatever it was. */
+/** What may be written upon any document. */
 const anyOf = (machine: Machine, nextOf: (state: string) => string[]): string[] =>
   beginsOf(machine).concat(...Object.keys(machine).map(nextOf))
 

@@ -38,7 +38,7 @@ export interface ChannelRecord extends Doc {
   readonly members: readonly string[]
   /** Who was a member, and may not have been told yet that he is none. */
   readonly former: readonly string[]
-  /** Of the members, now or before, those who have left by themselves: they are none, whatever the owner writes. */
+  /** Of the members, now or before, those who have left by themselves: they are none, also if the owner names them again. */
   readonly left?: readonly string[]
   readonly data?: Data
   /** Counts up when a closed channel is made again. */

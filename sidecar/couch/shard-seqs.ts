@@ -15,7 +15,7 @@ import { CouchError } from './errors.ts'
 
 /** How far a database is. */
 export interface Extent {
-  /** The number before the dash of its `update_seq`: it grows with every change, whatever node is asked. */
+  /** The number before the dash of its `update_seq`: it grows with every change, at each node. */
   readonly changes: number
   /** As it was read. */
   readonly seq?: Seq | undefined
@@ -83,7 +83,7 @@ export async function isBehindPlace(couch: Couch, info: DbInfo, place: Seq, opti
   const before = extentOf(place)
   if (isBehind(now, before)) return true
   const others = decode(place).filter(({ uuid }) => now.files?.[uuid] === undefined)
-  if (others.length > (info.cluster?.q ?? 0)) return false // no place of this database: somebody has made it up
+  if (others.length > (info.cluster?.q ?? 0)) return false // no place of this database: it was made up
   const losses = await Promise.all(others.map((shard) => hasLost(couch, info, shard, options)))
   return losses.includes(true)
 }

@@ -27,7 +27,7 @@ export interface Wanted {
 
 /**
  * Counts the mails to a mailbox. False if one sender has had that many sent there within the last hour, or all together a few
- * times as many: so nobody who names an address again and again keeps its owner from being mailed.
+ * times as many: so a stranger who names an address again and again does not keep its owner from being mailed.
  */
 export const takeMail = (documents: Documents, { owner, key, by }: Wanted, limit: number, now: number) =>
   write(documents, `mails:${mailboxHashOf(owner)}`, now, (lines) => {

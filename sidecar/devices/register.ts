@@ -32,8 +32,8 @@ export function registerDevices(control: Control<ControlMachines>, options: Regi
 }
 
 /**
- * Where nobody knows who changed a field it is the sidecar's: codes and roles must not come back from a device. Of two that
- * never were one, the other is somebody else's: nothing of it is taken.
+ * Where it is unknown who changed a field it is the sidecar's: codes and roles must not come back from a device. Of two that
+ * never were one, the other is of another device: nothing of it is taken.
  */
 export const mergeDevice: Resolver = (conflict) => {
   if (conflict.baseRev === undefined) return conflict.ours

@@ -63,7 +63,7 @@ export function createAssess({ registrations, machines }: DispatchTable): Assess
 
   return (doc, now) => {
     const { type, state } = doc
-    // Whatever type it shows: a branch of ours may be hidden by one of another.
+    // Of any type: a branch of ours may be hidden by one of another.
     if (doc._conflicts && !doc._id.startsWith('_design/')) return { kind: 'conflict', registration: conflictOf(type) }
     if (typeof type !== 'string' || typeof state !== 'string') return IGNORE
     const registration = table.get(keyOf(type, state))

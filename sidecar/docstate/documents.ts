@@ -82,7 +82,7 @@ export function failed(flight: Flight, failure: Failure, now: number, random: Ra
   })
 }
 
-/** Whatever it says, and whoever: it must not be what CouchDB refuses. */
+/** Cut and well formed, so that CouchDB takes it. */
 const record = (failure: Failure, now: number) => ({ ...shortened(failure), at: isoTime(now) })
 
 /** Nobody knows whether the effect happened: a person decides. */

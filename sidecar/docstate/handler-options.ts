@@ -18,7 +18,7 @@ export function withDefaults(options: HandlerOptions, whose: string): Required<H
   throw new ConfigError(parsed.error.issues.map(({ path, message }) => `${whose}: ${path.join('.')}: ${message}`))
 }
 
-/** For what is to become true whatever happens: there is nothing to give up, and nobody to tell. */
+/** For what is to become true in the end: it is never given up. */
 export const UNTIL_DONE: HandlerOptions = {
   attempts: Number.MAX_SAFE_INTEGER,
   backoff: { baseMs: 1000, capMs: 300_000 },

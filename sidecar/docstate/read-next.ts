@@ -8,7 +8,7 @@ import type { Registration } from './types.ts'
 
 /**
  * The document that a handler gives, as it will be in CouchDB. What JavaScript lets through and the types do not is found
- * here, once: getters, proxies and a `toJSON` have had their say, and whatever changes later changes nothing. Throws `Reject`.
+ * here, once: getters, proxies and a `toJSON` have had their say, and a later change has no effect. Throws `Reject`.
  */
 export function readNext(given: unknown, { type, state }: Registration, machines: Machines): Doc & { state: string } {
   const who = `the handler of ${type} in ${state}`

@@ -21,7 +21,7 @@ const MOST_LOST = 3
 
 /**
  * Takes over an entry whose worker gave no sign of life for a whole lease. If its handler had not begun, it is free
- * again, as if nothing had been. If it had, nobody knows whether its effect happened: `park` leaves that to a person,
+ * again, as if nothing had been. If it had, it is unknown whether its effect happened: `park` leaves that to a person,
  * `retry` counts it as a failed try, after which the handler runs again with the same key, and by itself.
  */
 export function createRecover({ store, life, clock, random, log }: RecoverOptions): Fly {
@@ -34,7 +34,7 @@ export function createRecover({ store, life, clock, random, log }: RecoverOption
     }
     const reason = `the worker ${worker} gave no sign of life for a whole lease while it handled this`
     if (registration.mode === 'unsafe' && registration.options.onLost === 'park') {
-      return { doc: parked(flight, reason, now), told: 'parked: nobody knows whether its effect happened' }
+      return { doc: parked(flight, reason, now), told: 'parked: it is unknown whether its effect happened' }
     }
     const lost = timesLost(before) + 1
     if (lost >= MOST_LOST) {

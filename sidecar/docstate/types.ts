@@ -15,7 +15,7 @@ import type { Mail } from './mail.ts'
  * lease    how long a claim is believed without a sign of life. Judged by the watcher's own clock.
  * lost     an entry whose claim was not renewed for a whole lease: its worker died or was cut off.
  * begun    said by a claim before the handler is called: of any other lost entry nothing has happened.
- * parked   a lost entry whose handler had begun: it waits for a person, because nobody knows whether its effect happened.
+ * parked   a lost entry whose handler had begun: it waits for a person, because it is unknown whether its effect happened.
  */
 
 export type Mode = 'safe' | 'unsafe'

@@ -30,8 +30,8 @@ export const formView = (): Html =>
       <p>Type in the code that the device shows. The device then belongs to your address.</p>
       <p>
         It can then read and change all that your devices share, invite others, and revoke your other devices.
-        <strong>Type in no code that somebody has told or written to you</strong>, only the one on the screen of your
-        own device.
+        <strong>Type in no code that another person has told or written to you</strong>, only the one on the screen of
+        your own device.
       </p>
       ${codeForm()}
       <p class="quiet">If you have not asked for this, close the page: nothing happens without the code.</p>`,

@@ -39,7 +39,7 @@ export interface InboxRouteOptions extends InboxRatesOptions {
 export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts }: InboxRouteOptions): Hono {
   const { writes, reads, shares } = createInboxRates({ perMinute, limit, clock })
   const key = randomBytes(16)
-  /** Whoever reads the documents does not learn the addresses, and nobody can find out by trying all of them. */
+  /** A reader of the documents does not learn the addresses, not even by trying all of them. */
   const nameOf = (address: string) => createHmac('sha256', key).update(address).digest('hex').slice(0, 16)
 
   function pay(c: Context, rates: Rates, count: number): void {

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import { BY_STATE, DDOC, countRow } from '../docstate/finding/pages.ts'
 
-/** How many devices may wait for somebody to confirm them, and how many documents of strangers there are in all. */
+/** How many devices may wait to be confirmed, and how many documents of strangers there are in all. */
 export interface Room {
   /**
    * True if there is room for one more document of this type, which is counted. Throws `CouchError`.
@@ -26,7 +26,7 @@ export interface RoomOptions {
 /** So long one count is believed: what was let in since is added to it. */
 const COUNTED_MS = 10_000
 const WAITING = ['new', 'confirming']
-/** Of devices: nobody has confirmed them. Confirmations count in any state. */
+/** Of devices: those that are not confirmed. Confirmations count in any state. */
 const UNCONFIRMED = [...WAITING, 'expired', 'error', 'forgotten']
 /** So many times what may wait is kept in all, until it is forgotten. */
 const KEPT = 10

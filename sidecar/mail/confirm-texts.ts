@@ -14,7 +14,7 @@ If that is your device, and you have it before you, open this link and type in t
 {{link}}
 
 The device can then read and change all that your devices share, invite others, and revoke your other devices. So type
-in no code that somebody has told or written to you, and none that is not on the screen of your own device.
+in no code that another person has told or written to you, and none that is not on the screen of your own device.
 
 The link is good for {{expires_in}}.
 
@@ -45,7 +45,7 @@ If it was not you, ignore this mail: nothing happens without the code.
       </p>
       <p>
         The device can then read and change all that your devices share, invite others, and revoke your other devices.
-        <b>So type in no code that somebody has told or written to you</b>, and none that is not on the screen of your
+        <b>So type in no code that another person has told or written to you</b>, and none that is not on the screen of your
         own device.
       </p>
       <p>The link is good for {{expires_in}}.</p>

@@ -11,7 +11,7 @@ export const inviteTexts = {
 
 To see it, register a device with this address, {{member}}. The channel is there as soon as the device is confirmed.
 
-Whoever is in the channel sees your address, and what you write there.
+All members of the channel see your address, and what you write there.
 
 If you do not know {{owner}}, ignore this mail: nothing happens.
 `,
@@ -32,7 +32,7 @@ If you do not know {{owner}}, ignore this mail: nothing happens.
         To see it, register a device with this address, {{member}}. The channel is there as soon as the device is
         confirmed.
       </p>
-      <p>Whoever is in the channel sees your address, and what you write there.</p>
+      <p>All members of the channel see your address, and what you write there.</p>
       <p style="color: #767676">If you do not know {{owner}}, ignore this mail: nothing happens.</p>
     </div>
   </body>

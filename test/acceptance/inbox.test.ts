@@ -127,7 +127,7 @@ test('where no document a minute is taken there is no inbox', async () => {
   expect((await fetch(`${registration.sidecar.url}/inbox`)).status).toBe(404)
 })
 
-test('whoever names an address again and again does not stop its owner from registering', async () => {
+test('a stranger who names an address again and again does not stop its owner from registering', async () => {
   const registration = await startRegistration({ SIDECAR_PROXIES: '1', SIDECAR_MAILS_PER_OWNER: '2' })
   const [name, domain] = newDevice().owner.split('@')
   const stranger = createApp(registration)

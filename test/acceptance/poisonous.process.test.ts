@@ -40,7 +40,7 @@ const isAlive = ({ pid }: SidecarProcess): boolean => {
   }
 }
 
-/** What is left to be done by nobody but a person is done. */
+/** What only a person can do is done. */
 const isSettled = ({ state, docstate }: StoredDoc) =>
   state !== 'paid' || (docstate as { parked?: unknown } | undefined)?.parked !== undefined
 

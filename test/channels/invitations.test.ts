@@ -63,7 +63,7 @@ test.each(['needless', 'error'])('an invitation that has ended as %s begins anew
 })
 
 test.each(['see evil.example', 'https://evil', 'call eve@example.com'])(
-  'nobody is invited to a channel by a name that speaks in the mail: %s',
+  'no one is invited to a channel by a name that speaks in the mail: %s',
   async (name) => {
     const { couch, control, ann, own, mails } = await startWithOwner()
     await own.put(channel(ann, 'photos', { name, members: [newPerson('bob').address] }))

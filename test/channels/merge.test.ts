@@ -264,7 +264,7 @@ test('a closing that was meant for the channel before does not close the one tha
   expect((await couch.db(String(second.database)).info()).db_name).toBe(second.database)
 })
 
-test('whoever is invited by one of two devices that made the same channel offline is a member', async () => {
+test('each who is invited by one of two devices that made the same channel offline is a member', async () => {
   const controlDb = createControlDb()
   const { couch } = await startWorker(controlDb)
   const [ann, bob, eve] = [newPerson('ann'), newPerson('bob'), newPerson('eve')]

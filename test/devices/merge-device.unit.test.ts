@@ -11,7 +11,7 @@ const theirs = {
   credentials: { salt: 'eve' },
 } as StoredDoc
 
-test('nothing of a device that somebody else made under the same id comes into it', () => {
+test('nothing of another person’s device under the same id comes into it', () => {
   expect(mergeDevice({ ours, theirs, base: undefined })).toEqual(ours)
 })
 

@@ -43,7 +43,7 @@ async function recover({ stored = 'stored', docstate, begun = true, options }: L
 }
 
 test.each<[string, Lost, object]>([
-  ['parked: nobody knows', { options: { onLost: 'park' } }, { docstate: { parked: {} } }],
+  ['parked: it is unknown', { options: { onLost: 'park' } }, { docstate: { parked: {} } }],
   ['tried again by itself', {}, { state: 'paid', docstate: { lost: 1, attempts: 1, failure: { code: 'lost' } } }],
   ['tried again by itself', { docstate: { lost: 1, attempts: 1 } }, { docstate: { lost: 2, attempts: 2 } }],
   ['its workers were lost too often', { docstate: { lost: 2, attempts: 2 } }, { state: 'error' }],

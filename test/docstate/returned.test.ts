@@ -1,4 +1,4 @@
-/** Whatever a handler returns or throws has a record in its document, with a limit and a sentence. */
+/** All that a handler returns or throws has a record in its document, with a limit and a sentence. */
 import { runInNewContext } from 'node:vm'
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'

@@ -108,7 +108,7 @@ test('beyond so many devices that wait for their owners no more are taken, but a
   expect((await rig.post(three)).status).toBe(201)
 })
 
-test('what strangers have sent is kept up to ten times as many documents, whatever they are', async () => {
+test('what strangers have sent is kept up to ten times as many documents of any kind', async () => {
   const rig = await startInbox({ limit: 2, proxies: 1, clock: createManualClock() })
   const send = (sent: number) => from(rig, `192.0.2.${sent}`, newConfirm(newSecret(), 'nobody'))
   let taken = 0

@@ -45,7 +45,7 @@ describe('the built-in confirmation mail', () => {
 
   it('says what confirming gives away, and that no code counts but the one on the device in hand', () => {
     const { text, html } = confirm(values)
-    for (const part of ['read and change all that your devices share', 'no code that somebody has told'])
+    for (const part of ['read and change all that your devices share', 'no code that another person has told'])
       for (const body of [text, html]) expect(body.replace(/\s+/g, ' ')).toContain(part)
   })
 
@@ -57,7 +57,7 @@ describe('the built-in confirmation mail', () => {
   })
 
   it.each(['a\r\nBcc: victim@example.com', 'a\nb', 'a\u2028b', 'a\u0085b', 'a\0b', 'a\vb'])(
-    'has no line break in the sentence, whatever the name: %j',
+    'has no line break in the sentence, for each name: %j',
     (name) => {
       const { subject, text } = confirm({ ...values, name })
       expect(subject).toBe('Confirm your device')

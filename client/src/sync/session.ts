@@ -15,7 +15,7 @@ export interface SessionOptions {
   /** Is closed with it. */
   readonly remote: Remote
   readonly live: boolean
-  /** Everything is compared, whatever was copied before. */
+  /** Everything is compared, also what was copied before. */
   readonly anew?: boolean
   readonly signal: AbortSignal
   readonly onCopied: (copied: Copied) => void

@@ -22,7 +22,7 @@ const MOST = 150_000
 /** The sidecar makes documents of these ids, and nobody else. */
 const RESERVED = /^(device-|channel:)/
 const OF_DEVICES = /^device-/
-/** Documents of these ids are subscriptions, whoever makes them. */
+/** Documents of these ids are subscriptions, also those that a device makes. */
 const OF_SUBSCRIPTIONS = /^subscription:/
 
 export default function validate(

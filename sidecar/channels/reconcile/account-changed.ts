@@ -42,7 +42,7 @@ export const reconcile = (options: ReconcileOptions) => async (account: StoredAc
     const counting = stillCounting(known, account, invitedTo(known.records, account, new Map()))
     const isOver = counting.devices.length === 0 && counting.channels.length === 0 && !account.archived
     const ready = { ...account, ...counting, state: 'ready' as const }
-    return isOver ? forget(ready) : ready // of somebody who was named, and has never come
+    return isOver ? forget(ready) : ready // of a person who was named, and has never come
   }
   const database = await databaseFor(options, account, ctx.signal)
   for (let tries = 1; tries <= TRIES; tries++) {

@@ -58,7 +58,7 @@ const isHandled = ({ docstate }: StoredDoc): boolean => isObject(docstate) && do
 const copyIdOf = (record: StoredRecord, { address }: StoredAccount): string =>
   record.owner === address ? record.document : record._id
 
-/** Of an owner's channel. One that is in no state, as nobody wrote it, is mended. */
+/** Of an owner's channel. One that is in no state, which no device writes, is mended. */
 const isWaiting = ({ state }: Doc): boolean =>
   ['new', 'accepted', 'ready'].includes(String(state)) || !Object.hasOwn(userMachines.channel, String(state))
 

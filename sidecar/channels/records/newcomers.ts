@@ -36,7 +36,7 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
   const exclusive = createExclusiveByKey() // a device that was offline brings many wishes at once
   async function isFull({ address, channels, answered }: StoredAccount, options: CallOptions): Promise<boolean> {
     if (channels.length < MOST_CHANNELS) return false
-    if (answered !== undefined) return answered >= MOST_CHANNELS // what strangers only invite to keeps nobody out
+    if (answered !== undefined) return answered >= MOST_CHANNELS // what strangers only invite to does not count
     const found = await records.among(channels, options) // some may be over
     return found.filter((record) => isOpen(record) && isMember(record, address)).length >= MOST_CHANNELS
   }

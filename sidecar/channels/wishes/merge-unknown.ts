@@ -1,5 +1,5 @@
 /**
- * Two documents of one channel, of which nobody knows what was changed since they were one: CouchDB has compacted that
+ * Two documents of one channel, of which it is unknown what was changed since they were one: CouchDB has compacted that
  * away, or they never were.
  */
 import { isoTime, type Clock } from '../../core/clock.ts'

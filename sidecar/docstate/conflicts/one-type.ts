@@ -12,7 +12,7 @@ export interface OneType {
 
 /**
  * Which type a document has whose branches are of several. A declared one, in a state that its machine knows; of two such
- * the one that the sidecar has written, or else the one that was declared first. Whatever else was sent beside it does not
+ * the one that the sidecar has written, or else the one that was declared first. All else that was sent beside it does not
  * count, however long its branch is: by that a stolen device would take a document away from its machine. Undefined where
  * none of the types is ours.
  */

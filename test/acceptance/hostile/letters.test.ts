@@ -67,7 +67,7 @@ test.each([
   'see https://evil.example',
   'evil.example',
   'call eve@example.com',
-])('a name that speaks in the mail is refused, and nobody is mailed: %j', async (name) => {
+])('a name that speaks in the mail is refused, and no mail is sent: %j', async (name) => {
   const device = newDevice({ name, device_code: '1234' })
   const refused = await stage.control.member.put(device).catch((thrown: unknown) => thrown)
   if (refused instanceof Error) expect(refused.message).toMatch(/name: expected/)

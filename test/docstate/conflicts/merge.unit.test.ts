@@ -16,7 +16,7 @@ test.each([
   ['removed by ours', {}, { a: 1 }, { a: 1 }, {}],
   ['nested', { a: { b: 1, c: 1 } }, { a: { b: 2, c: 1 } }, { a: { b: 1, c: 1 } }, { a: { b: 2, c: 1 } }],
   ['of the state', { state: 'x', error: 1 }, { state: 'y', docstate: {} }, {}, { state: 'x', error: 1 }],
-  ['differing, where nobody knows the beginning', { a: 1, b: 1 }, { a: 2, c: 1 }, undefined, { a: 2, b: 1, c: 1 }],
+  ['differing, where the beginning is unknown', { a: 1, b: 1 }, { a: 2, c: 1 }, undefined, { a: 2, b: 1, c: 1 }],
 ])('a field %s', (_, ours, theirs, base, merged) => {
   const conflict = { ours: doc(ours), theirs: doc({ ...theirs, _rev: '2-b' }), base: base && doc(base) }
   expect(mergeFields(conflict)).toEqual(doc(merged))
@@ -55,7 +55,7 @@ test('where nothing else tells, the one with the engine’s field counts, then t
 test.each([
   ['a claim that was given back', {}],
   ['a try that failed', { attempts: 1, failure: { code: 'x', reason: '', at: '' }, retry_at: 'soon' }],
-])('where nobody knows the beginning, %s does not count before what another worker has finished', (_, more) => {
+])('where the beginning is unknown, %s does not count before what another worker has finished', (_, more) => {
   const waits = doc({ state: 'paid', _rev: '3-z', docstate: { state: 'paid', entry: '1-z', ...more } })
   const finished = doc({ state: 'invoiced', _rev: '3-a' })
   expect(compareTransitions(waits, finished, undefined)).toBeGreaterThan(0)
@@ -124,7 +124,7 @@ test.each([
   ['taken away by ours and changed by theirs', stubs(), stubs('a2'), stubs('a1'), stubs('a2')],
   ['changed by ours', stubs('a2'), stubs('a1'), stubs('a1'), stubs('a2')],
   ['changed by both, as fields', stubs('a2'), stubs('a3'), stubs('a1'), stubs('a3')],
-  ['there, where nobody knows the beginning', stubs('a1', 'b1'), stubs('a2', 'c1'), undefined, stubs('a2', 'b1', 'c1')],
+  ['there, where the beginning is unknown', stubs('a1', 'b1'), stubs('a2', 'c1'), undefined, stubs('a2', 'b1', 'c1')],
 ])('an attachment %s', (_, ours, theirs, base, merged) => {
   const has = (attachments: Stubs) => doc({ _attachments: attachments })
   expect(mergeAttachments({ ours: has(ours), theirs: has(theirs), base: base && has(base) })).toEqual(merged)
