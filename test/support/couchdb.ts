@@ -68,7 +68,7 @@ export async function deleteDb(name: string): Promise<void> {
   }
 }
 
-function ignoreMissing(thrown: unknown): void {
+export function ignoreMissing(thrown: unknown): void {
   if (!isCouchError(thrown, 'not_found')) throw thrown
 }
 
