@@ -32,14 +32,6 @@ async function startNoting(onLost: 'park' | 'retry', body: string) {
   return { ...stage, began, go: file('go') }
 }
 
-const isAlive = ({ pid }: SidecarProcess): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
 /** What only a person can do is done. */
 const isSettled = ({ state, docstate }: StoredDoc) =>
   state !== 'paid' || (docstate as { parked?: unknown } | undefined)?.parked !== undefined
@@ -49,7 +41,7 @@ async function untilSettled({ orders, settings, sidecar }: Awaited<ReturnType<ty
   let running: SidecarProcess | undefined = sidecar
   const settled = async () => (await orders.getMany(ids)).every(isSettled)
   for (let deaths = 0; ; deaths++) {
-    await eventually(async () => expect((await settled()) || !running || !isAlive(running)).toBe(true), {
+    await eventually(async () => expect((await settled()) || !running?.isAlive).toBe(true), {
       within: 90_000,
     })
     if (await settled()) return deaths

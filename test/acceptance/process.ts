@@ -7,6 +7,7 @@ import { createLines, endWithTest, untilUp, type Ended, type Settings, type Side
 
 export interface SidecarProcess extends Sidecar {
   readonly pid: number
+  readonly isAlive: boolean
   /** As by `kill -9`. Resolves when it is gone. */
   kill(): Promise<void>
 }
@@ -18,6 +19,7 @@ export const startProcess = (settings: Settings): Promise<SidecarProcess> => end
 export async function launchProcess(settings: Settings): Promise<SidecarProcess> {
   const { child, kill } = launch(['start'], { SIDECAR_PORT: '0', ...settings })
   const gone = once(child, 'close')
+  const isAlive = () => child.exitCode === null && child.signalCode === null
   const lines = createLines()
   for (const stream of [child.stdout!, child.stderr!]) createInterface({ input: stream }).on('line', lines.add)
   const killed = async () => {
@@ -25,10 +27,13 @@ export async function launchProcess(settings: Settings): Promise<SidecarProcess>
     await gone
   }
   try {
-    const url = await untilUp(lines, () => child.exitCode !== null)
+    const url = await untilUp(lines, () => !isAlive())
     return {
       url,
       pid: child.pid!,
+      get isAlive() {
+        return isAlive()
+      },
       log: lines.log,
       output: lines.output,
       kill: killed,
