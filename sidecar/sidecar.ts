@@ -6,7 +6,8 @@ import { createMemory } from './core/memory.ts'
 import { Slots } from './core/slots.ts'
 import { together } from './core/together.ts'
 import { createAdmission } from './couch/admission.ts'
-import { createCouch } from './couch/client.ts'
+import { createCouch, type CouchOptions } from './couch/client.ts'
+import { createCouchClock } from './couch/couch-clock.ts'
 import { createSessions } from './couch/session.ts'
 import { createCompiler } from './deploy/compiler.ts'
 import type { Engine } from './docstate/engine.ts'
@@ -65,8 +66,9 @@ export interface Addresses {
  * stop first (feed, handlers, saves), and after them, in the order opposite to their start, everything they use.
  */
 export async function runSidecar(options: SidecarOptions, signal: AbortSignal): Promise<void> {
-  const { version, config, handlers, templates, clock, random, log, onListening } = options
+  const { version, config, handlers, templates, random, log, onListening } = options
   const { controlDb, name, leaseMs, graceMs } = config
+  const clock = createCouchClock(options.clock, log)
   const acquired: { close(): Promise<void> }[] = []
   const acquire = <T extends { close(): Promise<void> }>(part: T): T => {
     acquired.unshift(part)
@@ -77,11 +79,12 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const embedded = config.couchdbUrl === undefined
     const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
     const most = Math.floor(config.connections * MOST)
-    const couch = acquire(createCouch({ url, connections: config.connections, kept: config.connections - most }))
-    const answering = acquire(createCouch({ url, connections: ANSWERING_CONNECTIONS, patienceMs: ANSWER_MS }))
-    const reading = acquire(createCouch({ url, connections: ANSWERING_CONNECTIONS }))
-    const looking = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
-    const waiting = acquire(createCouch({ url, connections: INDEXING_CONNECTIONS }))
+    const connect = (how: Omit<CouchOptions, 'url'>) => acquire(createCouch({ url, clock, ...how }))
+    const couch = connect({ connections: config.connections, kept: config.connections - most })
+    const answering = connect({ connections: ANSWERING_CONNECTIONS, patienceMs: ANSWER_MS })
+    const reading = connect({ connections: ANSWERING_CONNECTIONS })
+    const looking = connect({ connections: INDEXING_CONNECTIONS })
+    const waiting = connect({ connections: INDEXING_CONNECTIONS })
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))

@@ -1,5 +1,6 @@
 import { Agent } from 'undici'
 import { createReadMany } from './read-many.ts'
+import type { HearsDates } from './couch-clock.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import { CouchError } from './errors.ts'
@@ -59,6 +60,8 @@ export interface CouchOptions {
   readonly kept?: number
   /** The longest that anybody waits for an answer, also while it is not sent yet. Milliseconds; default without end. */
   readonly patienceMs?: number
+  /** Told of the time that CouchDB has. */
+  readonly clock?: HearsDates
 }
 
 /** The longest answer that is read as a whole, larger than any document. A longer one is cut off: `garbled`. */
@@ -69,7 +72,7 @@ const REQUEST_TIMEOUT_MS = 60_000
  * Endless requests have a pool of their own: each keeps its connection, and as many of them as there are connections
  * would leave none for any other.
  */
-export function createCouch({ url, connections = 32, kept = 0, patienceMs }: CouchOptions): Couch {
+export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock }: CouchOptions): Couch {
   const address = new URL(url)
   const headers: Record<string, string> = {}
   const user = `${decodeURIComponent(address.username)}:${decodeURIComponent(address.password)}`
@@ -90,7 +93,7 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs }: Cou
     const search = query && new URLSearchParams(Object.entries(query).map(asText)).toString()
     return {
       name: nameOf(method, db, path),
-      ...{ method, headers, dispatcher, origin: address.origin, path: search ? `${target}?${search}` : target },
+      ...{ method, headers, dispatcher, clock, origin: address.origin, path: search ? `${target}?${search}` : target },
       body: json ?? (body === undefined ? undefined : JSON.stringify(body)),
     }
   }

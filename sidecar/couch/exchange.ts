@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import type { HearsDates } from './couch-clock.ts'
 import { CouchError, codeOf } from './errors.ts'
 
 export interface Exchange {
@@ -13,6 +14,8 @@ export interface Exchange {
   readonly body?: string | undefined
   readonly signal: AbortSignal
   readonly dispatcher: Dispatcher
+  /** Told of the `Date` of the answer. */
+  readonly clock?: HearsDates | undefined
 }
 
 /** No compression: a server beside us is nearer than the processor time that it costs. */
@@ -29,13 +32,17 @@ export async function exchange({
   body,
   headers,
   dispatcher,
+  clock,
   ...rest
 }: Exchange): Promise<AsyncIterable<Uint8Array>> {
   const options = { ...rest, headers: { ...HEADERS, ...headers }, body: body ?? null }
+  const sentAt = clock?.ticks() ?? 0
   const answer = await dispatcher.request(options).catch((thrown: unknown) => {
     throw unreachable(name, thrown)
   })
   const { statusCode } = answer
+  const { date } = answer.headers
+  if (typeof date === 'string') clock?.heard(date, sentAt)
   if (statusCode >= 200 && statusCode < 300) return readable(name, answer.body)
   const text = await answer.body.text().catch(() => '') // half a refusal is one
   throw refusal(name, statusCode, text)

@@ -1,0 +1,89 @@
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import type { Clock } from '../../sidecar/core/clock.ts'
+import { createCouchClock } from '../../sidecar/couch/couch-clock.ts'
+
+const HOUR_MS = 3_600_000
+const START = Date.UTC(2030, 0, 1)
+
+/** A machine whose clock is wrong by `error`, beside a CouchDB whose clock is right. */
+function start(error: number) {
+  let passed = 0
+  const machine = { error }
+  const lines: { differenceMs: number }[] = []
+  const log = pino(
+    { level: 'warn' },
+    { write: (line: string) => void lines.push(JSON.parse(line) as { differenceMs: number }) },
+  )
+  const system: Clock = {
+    now: () => START + passed + machine.error,
+    ticks: () => passed,
+    sleep: () => Promise.resolve(),
+  }
+  const clock = createCouchClock(system, log)
+  const answer = (date: string, took: number) => {
+    const sentAt = passed
+    passed += took
+    clock.heard(date, sentAt)
+  }
+  return {
+    ...{ clock, lines, machine, answer },
+    pass: (ms: number) => void (passed += ms),
+    /** How wrong it is. */
+    error: () => clock.now() - (START + passed),
+    /** CouchDB answers in the middle of the time that it takes. */
+    couchAnswers: (took = 4) => answer(new Date(START + passed + took / 2).toUTCString(), took),
+  }
+}
+
+test.each([0, 200, -200])('a clock that is right, but for %s ms, is left as it is', (error) => {
+  const rig = start(error)
+  for (let count = 0; count < 5000; count++) {
+    rig.couchAnswers()
+    rig.pass(7)
+  }
+  expect(Math.abs(rig.error())).toBeLessThanOrEqual(Math.abs(error))
+  expect(rig.lines).toEqual([])
+})
+
+test.each([HOUR_MS, -HOUR_MS, 40_000])(
+  'one that is wrong by %s ms is right after two answers, and it is told once',
+  (error) => {
+    const rig = start(error)
+    rig.couchAnswers()
+    expect(rig.error()).toBe(error)
+    rig.couchAnswers()
+    expect(Math.abs(rig.error())).toBeLessThan(1100)
+    for (let count = 0; count < 5000; count++) {
+      rig.couchAnswers(11)
+      rig.pass(13)
+    }
+    expect(Math.abs(rig.error())).toBeLessThan(30) // each second that begins tells more
+    expect(rig.lines).toMatchObject([{ differenceMs: expect.closeTo(error, -4) as number }])
+  },
+)
+
+test('a clock that jumps makes no difference', () => {
+  const rig = start(0)
+  rig.couchAnswers()
+  rig.machine.error = HOUR_MS
+  expect(rig.error()).toBe(0)
+  rig.couchAnswers()
+  rig.couchAnswers()
+  expect(Math.abs(rig.error())).toBeLessThan(1100)
+})
+
+test('an answer that took a minute says nothing against a clock that is half a minute off', () => {
+  const rig = start(30_000)
+  for (let count = 0; count < 10; count++) rig.couchAnswers(60_000)
+  expect(rig.error()).toBe(30_000)
+})
+
+test.each(['Tue, 01 Jan 2030 05:00:00 GMT', 'yesterday', ''])('one answer alone is not believed: %s', (date) => {
+  const rig = start(0)
+  for (let count = 0; count < 10; count++) {
+    rig.answer(date, 4)
+    rig.couchAnswers()
+  }
+  expect(rig.error()).toBe(0)
+})
