@@ -1,0 +1,135 @@
+/**
+ * At most one run: two workers and three copies of a document, and any order in which their messages arrive, with lost
+ * answers and copies that are not reached. The engine is the real one; the cluster is `three-copies.ts`.
+ */
+import fc from 'fast-check'
+import pino, { type Logger } from 'pino'
+import { expect, test } from 'vitest'
+import type { Machines } from '../../../ddocs/machine.ts'
+import type { Clock } from '../../../sidecar/core/clock.ts'
+import type { Database } from '../../../sidecar/couch/database.ts'
+import { createControl } from '../../../sidecar/docstate/control.ts'
+import { createParts } from '../../../sidecar/docstate/parts.ts'
+import type { EngineOptions } from '../../../sidecar/docstate/engine-options.ts'
+import { createEvents } from '../../../sidecar/events/channels.ts'
+import { seeded } from '../../chaos/seeded.ts'
+import { amount } from '../../support/thorough.ts'
+import { docstateIn } from '../rig.ts'
+import { createThreeCopies, type Fate, type ThreeCopies, type Travel } from './three-copies.ts'
+
+const LEASE_MS = 30_000
+/** At everything, by each worker, a lease or more apart. */
+const LOOKS = 20
+const RUNS = amount(300, 5000)
+
+const fate: fc.Arbitrary<Fate> = fc.record({
+  answered: fc.oneof({ weight: 5, arbitrary: fc.constant(true) }, fc.constant(false)),
+  unreached: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, fc.nat(2)),
+})
+/** At which copies a client's document is made, with which body. */
+const making = fc.array(fc.record({ copy: fc.nat(2), by: fc.nat(1) }), { minLength: 1, maxLength: 3 })
+
+/** Each worker has its own: a sleep ends when it is told to, and so much later it is then. */
+function createClock(travel: Travel): Clock & { ticks(): number; turn(ms: number): void } {
+  let now = 0
+  return {
+    now: () => Date.UTC(2030, 0, 1) + now,
+    ticks: () => now,
+    async sleep(ms, signal) {
+      await travel('time passes')
+      signal.throwIfAborted()
+      now += ms
+    },
+    turn: (ms) => void (now += ms),
+  }
+}
+
+interface WorkerOptions {
+  readonly database: Database
+  readonly worker: string
+  readonly travel: Travel
+  readonly log: Logger
+  readonly onRun: () => void
+  readonly stop: AbortSignal
+}
+
+/** A worker whose handler counts its runs; `look` shows it a document. */
+function startWorker({ database, worker, travel, log, onRun, stop }: WorkerOptions) {
+  const control = createControl<Machines>({})
+  control.unsafe('order', 'paid', async (doc) => {
+    onRun()
+    await travel(`the handler of ${worker} runs`)
+    return { ...doc, state: 'invoiced' }
+  })
+  const clock = createClock(travel)
+  const none = () => {
+    throw new Error('not in this test')
+  }
+  const options: EngineOptions = {
+    ...{ database, table: control, worker, clock, log, leaseMs: LEASE_MS, random: seeded(1) },
+    ...{ events: createEvents({ log }), workers: {} as EngineOptions['workers'] },
+    mailer: { forEntry: ({ done }) => ({ done, send: none }) },
+  }
+  const { dispatch } = createParts(options, stop, new AbortController().signal)
+  return { clock, dispatch }
+}
+
+type Worker = ReturnType<typeof startWorker>
+
+const look = ({ dispatch }: Worker, copies: ThreeCopies, copy: number) => {
+  const doc = copies.shown(copy)
+  if (doc) dispatch.offer(doc, 100, () => undefined)
+}
+
+/** Lets messages arrive until there are none. */
+async function untilQuiet(scheduler: fc.Scheduler): Promise<void> {
+  for (let idle = 0; idle < 3; idle++) {
+    await new Promise(setImmediate) // all that is to be sent now has been sent
+    if (scheduler.count() === 0) continue
+    idle = -1
+    await scheduler.waitOne()
+  }
+}
+
+test('in no order of messages, and with no lost answer, does a handler run twice', async () => {
+  const seen = { once: 0, parked: 0 }
+  const runsOnce = async (scheduler: fc.Scheduler, makings: { copy: number; by: number }[], fates: Fate[]) => {
+    const stop = new AbortController()
+    const travel: Travel = (message) => scheduler.schedule(Promise.resolve(), message)
+    const copies = createThreeCopies({
+      travel,
+      fate: () => fates.shift() ?? { answered: true, unreached: undefined },
+    })
+    const runs: string[] = []
+    const errors: string[] = []
+    const log = pino({ level: 'error' }, { write: (line: string) => void errors.push(line) })
+    const workers = ['a', 'b'].map((worker) =>
+      startWorker({
+        ...{ database: copies.database(worker), worker, travel, log, stop: stop.signal },
+        onRun: () => runs.push(worker),
+      }),
+    )
+    copies.onNews = (copy) =>
+      void travel(`news of copy ${copy}`).then(() => workers[copy] && look(workers[copy], copies, copy))
+    for (const { copy, by } of makings) copies.make(copy, { _id: 'o', type: 'order', state: 'paid', by })
+    await untilQuiet(scheduler)
+    for (let times = 0; times < LOOKS; times++) {
+      for (const [copy, worker] of workers.entries()) {
+        worker.clock.turn(2 * LEASE_MS)
+        look(worker, copies, copy)
+      }
+      await untilQuiet(scheduler)
+    }
+    stop.abort(new Error('the test is over'))
+    expect(errors).toEqual([])
+    expect(runs.length, `runs by ${runs.join()}`).toBeLessThanOrEqual(1)
+    const [doc, ...others] = copies.living()
+    expect(others).toEqual([])
+    const isParked = docstateIn(doc)?.parked !== undefined
+    expect(doc?.state === 'invoiced' ? runs.length === 1 : isParked, JSON.stringify(doc)).toBe(true)
+    seen[isParked ? 'parked' : 'once'] += 1
+  }
+  const fates = fc.array(fate, { maxLength: 20 })
+  await fc.assert(fc.asyncProperty(fc.scheduler(), making, fates, runsOnce), { numRuns: RUNS })
+  expect(seen.once).toBeGreaterThan(seen.parked)
+})
