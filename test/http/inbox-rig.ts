@@ -12,10 +12,12 @@ import { couchHashing } from '../../sidecar/devices/passwords.ts'
 import { createInbox } from '../../sidecar/inbox/inbox.ts'
 import { inboxIdOf } from '../../sidecar/inbox/names.ts'
 import { guardedDb } from '../ddocs/guarded-db.ts'
-import { createTestCouch, uniqueName } from '../support/couchdb.ts'
+import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
 import { answerOf, type Row } from '../support/answers.ts'
 
 export interface InboxRigOptions {
+  /** Of the CouchDB; the one of this run unless told. */
+  readonly url?: string
   readonly perMinute?: number
   readonly limit?: number
   readonly proxies?: number
@@ -39,9 +41,9 @@ export interface Answer {
 
 /** What is logged at all levels is gathered, too. */
 export async function startInbox(options: InboxRigOptions = {}) {
-  const { perMinute = 10_000, limit = 1000, proxies = 0, clock = systemClock } = options
+  const { url: couch = couchUrl(), perMinute = 10_000, limit = 1000, proxies = 0, clock = systemClock } = options
   const db = await guardedDb()
-  const database = createTestCouch().db(db.name)
+  const database = createTestCouch({ url: couch }).db(db.name)
   const counts = noArrivals()
   const logged: string[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) })
