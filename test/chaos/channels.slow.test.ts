@@ -19,7 +19,8 @@ test(
   { timeout: 1_800_000 },
   async () => {
     const world = await startWorld(seed)
-    const { couch: server, random } = world
+    const { nodes, random } = world
+    const server = nodes[0]!
     const smtp = await startTestSmtp()
     const couch = createTestCouch({ url: server.url })
     const settings = { SMTP_URL: smtp.url, SIDECAR_INVITES_PER_OWNER: '1000' }

@@ -3,17 +3,14 @@
  * part of `npm test` every second mishap that is drawn happens, on one database. CHAOS_SEED repeats a run, as far as
  * processes let themselves be repeated.
  */
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTestCouch } from '../support/couchdb.ts'
 import { amount, sample } from '../support/thorough.ts'
-import { handlersModule } from './handlers.ts'
-import { probe, untilSettled, writeJobs } from './jobs.ts'
-import { mishaps, startWorld } from './mishaps.ts'
+import { boardOf, jobsOf, untilSettled, writeJobs } from './jobs.ts'
+import { endure, mishaps, pick, startWorld } from './mishaps.ts'
 import { startRecorder } from './recorder.ts'
-import { outcomesOf, rowOf } from './report.ts'
-import { startWorker } from './trio.ts'
+import { expectOutcomes } from './report.ts'
+import { startTrio } from './trio.ts'
 
 const PER_TYPE = amount(50, 2000) // of park and retry; safe has as many as both
 const ROUNDS = amount(1, 4)
@@ -30,19 +27,15 @@ test.each(sample(worlds, worlds.length))(
   { timeout: 1_800_000 },
   async (_, databases, names) => {
     const world = await startWorld(seed)
-    const { couch, folder, random } = world
+    const { nodes, folder, random } = world
     const recorder = await startRecorder(join(folder, 'effects'))
     onTestFinished(() => recorder.stop())
-    const dbs = names.map((name) => createTestCouch({ url: couch.url }).db(name))
-    for (const db of dbs) await db.create()
-    const workers = await Promise.all(
-      ['a', 'b', 'c'].map(async (name) => {
-        const module = join(folder, `${name}.mjs`)
-        await writeFile(module, handlersModule(recorder.url, name))
-        return startWorker(name, couch.url, { SIDECAR_DATABASES: databases, SIDECAR_HANDLERS: module })
-      }),
+    const board = boardOf(
+      nodes.map(({ url }) => url),
+      names,
     )
-    onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.kill()))))
+    for (const db of board[0]!) await db.create()
+    const workers = await startTrio(world, recorder.url, { SIDECAR_DATABASES: databases })
 
     const drawn = () =>
       sample(
@@ -50,26 +43,10 @@ test.each(sample(worlds, worlds.length))(
         STEP,
       )
     const plan = Array.from({ length: ROUNDS }, drawn).flat()
-    const writing = writeJobs(dbs, PER_TYPE, plan.length)
-    for (const name of plan) {
-      const victim = workers[Math.floor(random() * workers.length)]!
-      const began = performance.now()
-      await mishaps[name]!(victim, world)
-      const over = performance.now()
-      await probe(dbs)
-      const [took, healed] = [over - began, performance.now() - over].map((ms) => (ms / 1000).toFixed(1))
-      console.log(`${name} (${victim.name}): took ${took} s, recovered ${healed} s later`)
-    }
+    const writing = writeJobs(board, jobsOf(PER_TYPE), plan.length)
+    for (const name of plan) await endure(name, mishaps[name]!, pick(random, workers), { ...world, board })
     await writing
-    const docs = await untilSettled(dbs)
-    const outcomes = outcomesOf(docs, await recorder.effects())
-    console.log(outcomes.map(rowOf).join('\n'))
-    for (const { type, lost, skipped, twice, otherKeys } of outcomes) {
-      expect(lost, `${type}: lost`).toEqual([])
-      expect(skipped, `${type}: done without effect`).toEqual([])
-      expect(otherKeys, `${type}: another key`).toEqual([])
-      if (type === 'park') expect(twice, 'park: run twice').toEqual([])
-    }
+    expectOutcomes(await untilSettled(board), await recorder.effects())
     for (const worker of workers) expect(await worker.stop(), 'it stops in good order').toBe(0)
   },
 )

@@ -1,3 +1,6 @@
+/** The type of documents that the process of their handler dies of. */
+export const POISON = 'poison'
+
 /** The module of handlers of the sidecars in the chaos: each takes its time, and has one effect. */
 export const handlersModule = (recorderUrl: string, worker: string): string => `
   async function effect(doc, ctx) {
@@ -13,6 +16,7 @@ export const handlersModule = (recorderUrl: string, worker: string): string => `
       control.safe('safe', 'new', effect)
       control.unsafe('park', 'new', effect)
       control.unsafe('retry', 'new', effect, { onLost: 'retry' })
+      control.unsafe('${POISON}', 'new', () => process.kill(process.pid, 'SIGKILL'), { onLost: 'retry' })
     },
   }`
 

@@ -3,27 +3,44 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { POISON } from './handlers.ts'
 
 const HEAL_MS = 180_000
 
-/** In small groups, as long as the mishaps go on: through whatever happens to CouchDB. `perType` of park and retry each. */
-export async function writeJobs(dbs: readonly Database[], perType: number, groups: number): Promise<void> {
-  const jobs = Array.from({ length: perType }, (_, i) => [`safe-${i}`, `safe2-${i}`, `park-${i}`, `retry-${i}`]).flat()
+/** The databases of the jobs, as each node has them. Where one node does not answer, the next is asked. */
+export type Board = readonly (readonly Database[])[]
+
+/** The databases of these names at each of these servers. */
+export const boardOf = (urls: readonly string[], names: readonly string[]): Board =>
+  urls.map((url) => {
+    const couch = createTestCouch({ url })
+    return names.map((name) => couch.db(name))
+  })
+
+/** Ids of jobs: `perType` of park and retry each, and as many of safe as of both. */
+export const jobsOf = (perType: number, name = ''): string[] =>
+  Array.from({ length: perType }, (_, i) =>
+    ['safe', 'safe2', 'park', 'retry'].map((type) => `${type}-${name}${i}`),
+  ).flat()
+
+/** In small groups, as long as the mishaps go on: through all that happens to CouchDB. */
+export async function writeJobs(board: Board, jobs: readonly string[], groups: number): Promise<void> {
   const size = Math.ceil(jobs.length / (groups * 12))
   for (let from = 0; from < jobs.length; from += size) {
-    await write(dbs, jobs.slice(from, from + size))
+    await write(board, jobs.slice(from, from + size))
     await sleep(300)
   }
 }
 
-/** Some documents, for whichever worker: resolves when all of them are done. */
-export async function probe(dbs: readonly Database[]): Promise<void> {
+/** Some documents, for any worker: resolves when all of them are done. */
+export async function probe(board: Board): Promise<void> {
   const ids = Array.from({ length: 12 }, (_, i) => `safe-probe-${Math.floor(performance.now())}-${i}`)
-  await write(dbs, ids)
+  await write(board, ids)
   await eventually(
     async () => {
-      const docs = (await Promise.all(dbs.map((db) => db.getMany(ids)))).flat()
+      const docs = (await ask(board, (dbs) => Promise.all(dbs.map((db) => db.getMany(ids))))).flat()
       expect(docs.filter(({ state }) => state === 'done')).toHaveLength(ids.length)
     },
     { within: HEAL_MS },
@@ -31,13 +48,16 @@ export async function probe(dbs: readonly Database[]): Promise<void> {
 }
 
 /** All jobs, when nothing is left to do, or nothing comes of what is left. */
-export async function untilSettled(dbs: readonly Database[]): Promise<StoredDoc[]> {
+export async function untilSettled(board: Board): Promise<StoredDoc[]> {
   let docs: StoredDoc[] = []
   const isOpen = (doc: StoredDoc) =>
-    typeof doc.type === 'string' && doc.state !== 'done' && !(doc.docstate as { parked?: object } | undefined)?.parked
+    typeof doc.type === 'string' &&
+    doc.type !== POISON &&
+    doc.state !== 'done' &&
+    !(doc.docstate as { parked?: object } | undefined)?.parked
   await eventually(
     async () => {
-      const all = (await Promise.all(dbs.map((db) => db.withPrefix('')))).flat()
+      const all = (await ask(board, (dbs) => Promise.all(dbs.map((db) => db.withPrefix(''))))).flat()
       docs = all.filter(({ _id }) => !_id.startsWith('_design/'))
       expect(docs.filter(isOpen).map(({ _id }) => _id)).toEqual([])
     },
@@ -46,18 +66,24 @@ export async function untilSettled(dbs: readonly Database[]): Promise<StoredDoc[
   return docs
 }
 
-/** The type of a job begins its id, which also says in which database it is. */
-async function write(dbs: readonly Database[], ids: readonly string[]): Promise<void> {
-  const writing = dbs.map(async (db, place) => {
-    const here = ids.filter((id) => placeOf(id, dbs.length) === place)
+/** The type of a job begins its id, which also says in which database it is. The same at each of these nodes. */
+export async function write(board: Board, ids: readonly string[]): Promise<void> {
+  const writing = board[0]!.map(async (_, place) => {
+    const here = ids.filter((id) => placeOf(id, board[0]!.length) === place)
     const docs = here.map((_id) => JSON.stringify({ _id, type: /^[a-z]+/.exec(_id)![0], state: 'new' }))
-    if (docs.length > 0) await patiently(() => db.bulk(docs))
+    if (docs.length > 0) await patiently(() => ask(board, (dbs) => dbs[place]!.bulk(docs)))
   })
   await Promise.all(writing)
 }
 
-const placeOf = (id: string, places: number) =>
+export const placeOf = (id: string, places: number) =>
   [...id].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7) % places
+
+let turn = 0
+
+/** Asks the nodes in turns. */
+const ask = <T>(board: Board, question: (dbs: readonly Database[]) => Promise<T>): Promise<T> =>
+  question(board[turn++ % board.length]!)
 
 async function patiently(work: () => Promise<unknown>): Promise<void> {
   for (;;) {

@@ -5,28 +5,73 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { needs, startPrivateCouch, type PrivateCouch } from '../support/couchdb.ts'
+import { startCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
 import { cut, cutAfterUpstream, delay, pass, refuse, type Fault } from '../support/faulty-proxy.ts'
+import { probe, type Board } from './jobs.ts'
 import { seeded } from './seeded.ts'
 import { LEASE_MS, wrongClock, type Worker } from './trio.ts'
 
 export interface World {
-  readonly couch: PrivateCouch
+  /** One server, or the nodes of a cluster. */
+  readonly nodes: readonly PrivateCouch[]
+  /** Resolves when all nodes see one another. */
+  readonly whole: () => Promise<void>
   readonly folder: string
   readonly random: () => number
 }
 
+export const pick = <T>(random: () => number, from: readonly T[]): T => from[Math.floor(random() * from.length)]!
+
 /** Belongs to the running test, which is skipped where there is no server for it alone. */
 export async function startWorld(seed: number): Promise<World> {
   needs('private server')
-  const folder = await mkdtemp(join(tmpdir(), 'chaos-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const couch = await startPrivateCouch()
   onTestFinished(() => couch.stop())
-  return { couch, folder, random: seeded(seed) }
+  return { nodes: [couch], whole: () => Promise.resolve(), folder: await makeFolder(), random: seeded(seed) }
 }
+
+/** As `startWorld`, with the three nodes of a cluster, and the way to part them. */
+export async function startClusterWorld(seed: number): Promise<ClusterWorld> {
+  needs('cluster')
+  const cluster = await startCluster()
+  onTestFinished(() => cluster.stop())
+  return { ...cluster, folder: await makeFolder(), random: seeded(seed) }
+}
+
+async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'chaos-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+export interface ClusterWorld extends World, Pick<CouchCluster, 'part' | 'heal'> {}
 
 /** Resolves when the world is as it was, apart from what the sidecars have to mend by themselves. */
 export type Mishap = (victim: Worker, world: World) => Promise<void>
+
+const FAULTS_MS = 3000
+
+/** The requests of a sidecar meet these faults for a while. */
+export async function withFaults({ proxy }: Worker, choose: () => Fault): Promise<void> {
+  proxy.plan(choose)
+  await sleep(FAULTS_MS)
+  proxy.plan(() => undefined)
+}
+
+/** Something happens, and then some jobs are waited for. */
+export async function endure<S extends World & { readonly board: Board }>(
+  name: string,
+  mishap: (victim: Worker, scene: S) => Promise<void>,
+  victim: Worker,
+  scene: S,
+): Promise<void> {
+  const began = performance.now()
+  await mishap(victim, scene)
+  const over = performance.now()
+  await probe(scene.board)
+  const [took, healed] = [over - began, performance.now() - over].map((ms) => (ms / 1000).toFixed(1))
+  console.log(`${name} (${victim.name}): took ${took} s, recovered ${healed} s later`)
+}
 
 export const KILL = 'kill -9 and restart'
 
@@ -41,14 +86,13 @@ export const mishaps: Readonly<Record<string, Mishap>> = {
     await sleep(2 * LEASE_MS)
     process.kill(victim.pid, 'SIGCONT')
   },
-  async 'restart of CouchDB'(_victim, { couch }) {
-    await couch.restart()
+  async 'restart of CouchDB'(_victim, { nodes, whole, random }) {
+    await pick(random, nodes).restart()
+    await whole()
   },
   async 'errors, cuts and delays'(victim, { random }) {
-    const faults: Fault[] = [refuse(500), refuse(503), refuse(429), cut, cutAfterUpstream, delay(500), pass, pass]
-    victim.proxy.plan(() => faults[Math.floor(random() * faults.length)])
-    await sleep(3000)
-    victim.proxy.plan(() => undefined)
+    const faults = [refuse(500), refuse(503), refuse(429), cut, cutAfterUpstream, delay(500), pass, pass]
+    await withFaults(victim, () => pick(random, faults))
   },
   async 'connections dropped'(victim) {
     victim.proxy.dropConnections()

@@ -1,8 +1,9 @@
+import { expect } from 'vitest'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import type { Effect } from './recorder.ts'
 
 /** What came of all documents, type by type. */
-export interface Outcome {
+interface Outcome {
   readonly type: string
   readonly written: number
   readonly done: number
@@ -19,7 +20,7 @@ export interface Outcome {
 
 const TYPES = ['safe', 'park', 'retry'] as const
 
-export function outcomesOf(docs: readonly StoredDoc[], effects: readonly Effect[]): Outcome[] {
+function outcomesOf(docs: readonly StoredDoc[], effects: readonly Effect[]): Outcome[] {
   const byDoc = new Map<string, Effect[]>()
   for (const effect of effects) byDoc.set(effect.doc, [...(byDoc.get(effect.doc) ?? []), effect])
   const isParked = ({ docstate }: StoredDoc) => (docstate as { parked?: unknown } | undefined)?.parked !== undefined
@@ -42,6 +43,18 @@ export function outcomesOf(docs: readonly StoredDoc[], effects: readonly Effect[
   })
 }
 
-export const rowOf = ({ type, written, done, parked, lost, skipped, twice, otherKeys }: Outcome): string =>
+const rowOf = ({ type, written, done, parked, lost, skipped, twice, otherKeys }: Outcome): string =>
   `${type.padEnd(5)}  ${written} written, ${done} done, ${parked} parked, ${lost.length} lost, ` +
   `${skipped.length} done without effect, ${twice.length} run twice (${otherKeys.length} with another key)`
+
+/** Prints what came of all, and fails where something is lost, or an unsafe handler has run twice. */
+export function expectOutcomes(docs: readonly StoredDoc[], effects: readonly Effect[]): void {
+  const outcomes = outcomesOf(docs, effects)
+  console.log(outcomes.map(rowOf).join('\n'))
+  for (const { type, lost, skipped, twice, otherKeys } of outcomes) {
+    expect(lost, `${type}: lost`).toEqual([])
+    expect(skipped, `${type}: done without effect`).toEqual([])
+    expect(otherKeys, `${type}: another key`).toEqual([])
+    if (type === 'park') expect(twice, 'park: run twice').toEqual([])
+  }
+}

@@ -1,15 +1,18 @@
 /** Three sidecars, each behind a faulty proxy of its own, that can be killed, paused, and started with a wrong clock. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
 import { launchProcess, type SidecarProcess } from '../acceptance/process.ts'
 import type { Settings } from '../acceptance/sidecar.ts'
 import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
-import { shiftedClock } from './handlers.ts'
+import { handlersModule, shiftedClock } from './handlers.ts'
+import type { World } from './mishaps.ts'
 
 export interface Worker {
   readonly name: string
   readonly proxy: FaultyProxy
   readonly pid: number
+  readonly isAlive: boolean
   kill(): Promise<void>
   start(more?: Settings): Promise<void>
   stop(): Promise<number | null>
@@ -34,12 +37,28 @@ export async function startWorker(name: string, couchUrl: string, more: Settings
     get pid() {
       return running.pid
     },
+    get isAlive() {
+      return running.isAlive
+    },
     kill: () => running.kill(),
     async start(more = {}) {
       running = await launchProcess({ ...settings, ...more })
     },
     stop: () => running.stop(),
   }
+}
+
+/** The three, of the servers of this world in turns, with the handlers of the chaos; killed when the test ends. */
+export async function startTrio({ nodes, folder }: World, recorderUrl: string, more: Settings): Promise<Worker[]> {
+  const workers = await Promise.all(
+    ['a', 'b', 'c'].map(async (name, place) => {
+      const module = join(folder, `${name}.mjs`)
+      await writeFile(module, handlersModule(recorderUrl, name))
+      return startWorker(name, nodes[place % nodes.length]!.url, { SIDECAR_HANDLERS: module, ...more })
+    }),
+  )
+  onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.kill()))))
+  return workers
 }
 
 /** Settings of a sidecar whose clock is an hour fast, or slow. */

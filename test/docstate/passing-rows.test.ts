@@ -5,20 +5,14 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { childrenOf } from '../support/processes.ts'
+import { checkersOf } from '../support/processes.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import { startRig, stateOf } from './rig.ts'
 
 /** Takes its time for each document, so that its process is killed in the middle. */
 const GUARD = 'function (doc) { for (var i = 0; i < 200000; i++) if (doc.bad) throw { forbidden: "no" } }'
 
-/** The processes that run the JavaScript of a server, below the one that starts them. */
-const checkersOf = (server: number) =>
-  childrenOf(server)
-    .flatMap(({ pid }) => childrenOf(pid))
-    .filter(({ command }) => command.includes('couchjs'))
-
-/** Kills them while some requests are under way, and counts the rows that say so, of claims and of results. */
+/** Kills the processes that check while some requests are under way, and counts the rows that say so, of claims and of results. */
 function killChecking(db: Database, server: number) {
   const rows = { claims: 0, results: 0 }
   let requests = 0

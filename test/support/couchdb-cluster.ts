@@ -65,7 +65,8 @@ const isUp = ({ url }: PrivateCouch): Promise<boolean> =>
     () => false,
   )
 
-async function startCluster(): Promise<CouchCluster> {
+/** A cluster of one's own; ask `needs('cluster')` first. */
+export async function startCluster(): Promise<CouchCluster> {
   const stops: (() => Promise<void>)[] = []
   const stop = async () => {
     for (const stop of stops.splice(0).reverse()) await stop()

@@ -35,6 +35,12 @@ const commandOf = (pid: string) => ({
   command: readFileSync(`${TABLE}/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim(),
 })
 
+/** The processes that run the JavaScript of a CouchDB, below the one that starts them. */
+export const checkersOf = (server: number): { readonly pid: number }[] =>
+  childrenOf(server)
+    .flatMap(({ pid }) => childrenOf(pid))
+    .filter(({ command }) => command.includes('couchjs'))
+
 /** The children of this process that have ended and that nobody has taken notice of. */
 export const zombies = (): string[] =>
   each('stat', (status) => (new RegExp(`\\) Z ${process.pid} `).test(status) ? [status] : []))

@@ -1,0 +1,105 @@
+/** What else happens to three sidecars where each has a node of a cluster for itself. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { findFaketime } from '../support/faketime.ts'
+import { answerWith, cutAfterUpstream, pass, silenceAfterUpstream } from '../support/faulty-proxy.ts'
+import { checkersOf } from '../support/processes.ts'
+import { POISON } from './handlers.ts'
+import { jobsOf, placeOf, write, type Board } from './jobs.ts'
+import { mishaps, pick, withFaults, type ClusterWorld } from './mishaps.ts'
+import { LEASE_MS, type Worker } from './trio.ts'
+
+export interface Scene extends ClusterWorld {
+  readonly workers: readonly Worker[]
+  readonly board: Board
+}
+
+/** As a `Mishap`. */
+export type ClusterMishap = (victim: Worker, scene: Scene) => Promise<void>
+
+/** What is asked to be tried again; other answers are the end of a request, and rightly. */
+const STATUSES = [401, 404, 408, 429, 500, 502, 503, 504]
+const BODIES = [
+  ...['', 'null', 'true', '0', '""', '"error"', '[]', '[null]', '{}', '{"error"', 'no JSON', '\u0000\ud800'],
+  ...['{"error":null}', '{"error":{},"reason":[]}', '{"ok":true}', '{"rows":[null]}', '{"results":null}'],
+]
+
+/** Deaths of processes by which the document that they die of is found. */
+const MOST_DEATHS = 5
+let round = 0
+
+export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
+  ...mishaps,
+  async 'a node that is killed, and away for a while'(_victim, { nodes, whole, random }) {
+    const node = pick(random, nodes)
+    await node.kill()
+    await sleep(random() * 3 * LEASE_MS)
+    await node.restart()
+    await whole()
+  },
+  async 'a partition, with writes on both sides'(_victim, { nodes, part, heal, random, board }) {
+    await part(pick(random, nodes))
+    const name = `parted-${round++}-`
+    const ids = jobsOf(5, name)
+    const writing = board.flatMap((node, place) => [
+      write([node], ids), // the same at all of them
+      write([node], jobsOf(5, `${name}${place}-`)),
+    ])
+    await sleep((1 + random()) * LEASE_MS)
+    await heal()
+    await Promise.all(writing)
+  },
+  async 'killed couchjs processes'(_victim, { nodes }) {
+    for (const until = performance.now() + 3000; performance.now() < until; await sleep(100)) {
+      for (const { pid } of nodes.flatMap((node) => checkersOf(node.pid))) process.kill(pid, 'SIGKILL')
+    }
+  },
+  async 'error bodies of every kind'(victim, { random }) {
+    await withFaults(victim, () => (random() < 0.5 ? pass : answerWith(pick(random, STATUSES), pick(random, BODIES))))
+  },
+  async 'lost answers'(victim, { random }) {
+    await withFaults(victim, () => pick(random, [cutAfterUpstream, cutAfterUpstream, silenceAfterUpstream, pass]))
+    victim.proxy.dropConnections()
+  },
+  async 'a document that its process dies of'(_victim, { workers, board }) {
+    const id = `${POISON}-${round++}`
+    await write(board, [id])
+    const isFound = async () => {
+      const doc = await board[0]![placeOf(id, board[0]!.length)]!.get(id)
+      return doc.state === 'error'
+    }
+    let deaths = 0
+    await eventually(
+      async () => {
+        for (const worker of workers.filter(({ isAlive }) => !isAlive)) {
+          deaths++
+          await worker.start().catch(() => undefined) // it may be dead before it is up
+        }
+        expect(await isFound()).toBe(true)
+      },
+      { within: 180_000 },
+    )
+    console.log(`${deaths} deaths of ${id}`)
+    expect(deaths).toBeLessThanOrEqual(MOST_DEATHS)
+  },
+  ...(findFaketime() && { 'a clock that jumps': jump }),
+}
+
+/** The clock of a running process, ahead and back. */
+async function jump(victim: Worker, { folder, random }: Scene): Promise<void> {
+  const file = join(folder, 'faketime')
+  const set = (offset: string) => writeFile(file, `${offset}\n`)
+  await set('+0')
+  await victim.stop()
+  await victim.start({
+    ...{ LD_PRELOAD: findFaketime()!, FAKETIME_TIMESTAMP_FILE: file },
+    ...{ FAKETIME_CACHE_DURATION: '1', DONT_FAKE_MONOTONIC: '1' },
+  })
+  for (const offset of ['+2h', '-30m', '+10d', '-2s', '+0'].sort(() => random() - 0.5)) {
+    await set(offset)
+    await sleep(LEASE_MS)
+  }
+}
