@@ -12,6 +12,7 @@ import { createSessions } from './couch/session.ts'
 import { createCompiler } from './deploy/compiler.ts'
 import type { Engine } from './docstate/engine.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
+import { Quarantine } from './docstate/quarantine.ts'
 import { startEmbeddedCouch } from './embedded/couch.ts'
 import { startMailCatcher } from './embedded/mail-catcher.ts'
 import { createEvents } from './events/channels.ts'
@@ -130,7 +131,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const areTold = () => live.of('global_changes').update_db
     const compiler = createCompiler()
     const tables = createTables({ config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl })
-    const settings = { worker: name, memory, turns, leaseMs, graceMs }
+    const settings = { worker: name, memory, turns, quarantine: new Quarantine(), leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const who = { registry, role: ROLE, self: name }
     const sharing = createSharing({ ...who, serves: hasDuty, signal })

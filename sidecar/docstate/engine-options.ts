@@ -12,6 +12,7 @@ import type { DispatchTable } from './assess.ts'
 import type { Counts } from './counts.ts'
 import type { ReadFeed } from './finding/watch.ts'
 import type { MailBinding } from './mail.ts'
+import type { Quarantine } from './quarantine.ts'
 import type { Waits } from './waits.ts'
 
 export interface EngineOptions {
@@ -35,6 +36,8 @@ export interface EngineOptions {
   readonly memory?: Memory
   /** For writing, and for asking about what is held; shared by all engines of a process. Default two of its own. */
   readonly turns?: Slots
+  /** For what processes die of; shared by all engines of a process. Default one of its own. */
+  readonly quarantine?: Quarantine
   /** How long a claim is believed without a sign of life. Default 30 s. */
   readonly leaseMs?: number
   /** How long running handlers may take to end when the sidecar stops. Default 10 s. */

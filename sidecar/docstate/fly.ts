@@ -5,6 +5,7 @@ import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
 import { timesLost, type Flight } from './flight.ts'
 import type { Life } from './life.ts'
+import type { Quarantine } from './quarantine.ts'
 import type { Settle } from './settle.ts'
 import type { Stored } from './store.ts'
 import type { Outcome, Registration } from './types.ts'
@@ -15,6 +16,8 @@ export interface FlyOptions {
   readonly branchCheck: BranchCheck
   readonly execute: Execute
   readonly settle: Settle
+  /** Of all handlers of the process. */
+  readonly quarantine: Quarantine
   readonly life: Life
   readonly ticks: () => number
   readonly log: Logger
@@ -50,16 +53,15 @@ const MAX_REASONS = 10
  * travel in groups; but a process that dies of a document as soon as its handler is called leaves in doubt what was claimed
  * with it. So of few that wait together each is claimed and begun by itself, and of many a small part.
  *
- * What was running when a worker was lost runs by itself, one at a time: then it is known which one it dies of.
+ * What was running when a worker was lost runs apart (`quarantine.ts`): then it is known which one it dies of.
  */
 export function createFly(options: FlyOptions): Fly {
-  const { registration, claims, branchCheck, execute, settle, life, ticks, log, closing } = options
+  const { registration, claims, branchCheck, execute, settle, quarantine, life, ticks, log, closing } = options
   const { concurrency } = registration.options
   const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
   const running = new Slots(() => concurrency)
   const beginning = new Slots(groupSize)
-  const suspects = new Slots(() => 1)
   const refused = new Set<string>()
   /** The most that have waited together since none did. */
   let most = 0
@@ -140,6 +142,9 @@ export function createFly(options: FlyOptions): Fly {
 
   async function goAllTheWay(flight: Flight, run: Slot): Promise<FlightEnd> {
     const begin = new Slot(beginning)
+    const lost = timesLost(flight.before)
+    const closed = quarantine.enter(lost)
+    if (closed) await closed
     try {
       const begun = await claimAndBegin(flight, run, begin).finally(() => begin.leave())
       const outcome = typeof begun === 'string' ? begun : await begun.outcome
@@ -147,6 +152,7 @@ export function createFly(options: FlyOptions): Fly {
       return typeof outcome === 'string' ? outcome : await settle(flight, outcome)
     } finally {
       run.leave()
+      quarantine.leave(lost)
       counts.inFlight -= 1
       claims.drop(flight)
     }
@@ -161,6 +167,6 @@ export function createFly(options: FlyOptions): Fly {
 
   return (flight) => {
     counts.inFlight += 1
-    return timesLost(flight.before) > 0 ? suspects.during(() => takeTurn(flight)) : takeTurn(flight)
+    return timesLost(flight.before) > 0 ? quarantine.apart(() => takeTurn(flight)) : takeTurn(flight)
   }
 }

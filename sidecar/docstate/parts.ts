@@ -25,6 +25,7 @@ import { createRounds } from './finding/rounds.ts'
 import { Watch } from './finding/watch.ts'
 import { createFly } from './fly.ts'
 import { createLife } from './life.ts'
+import { Quarantine } from './quarantine.ts'
 import { createRecover } from './recover.ts'
 import { createSettle } from './settle.ts'
 import { createStamp } from './stamp.ts'
@@ -43,6 +44,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     counts = new Counts(),
     memory = createMemory(12 * 1024 * 1024),
     turns = new Slots(() => 2),
+    quarantine = new Quarantine(),
     leaseMs = 30_000,
     sweepMs = 60_000,
     heartbeatMs,
@@ -67,7 +69,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })
   const settle = createSettle({ store, claims, machines, life, tell, clock, random, log })
   const laneOf = createLanes(memory, (registration) =>
-    createFly({ registration, claims, branchCheck, execute, settle, life, ticks, log, closing }),
+    createFly({ registration, claims, branchCheck, execute, settle, quarantine, life, ticks, log, closing }),
   )
   let current = workOut(options.table)
   const assess: Assess = (doc, now) => current.assess(doc, now)

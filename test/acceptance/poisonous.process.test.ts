@@ -37,9 +37,12 @@ const isSettled = ({ state, docstate }: StoredDoc) =>
   state !== 'paid' || (docstate as { parked?: unknown } | undefined)?.parked !== undefined
 
 /** Starts it again whenever it has died, until all is settled. Resolves with how often it has. */
-async function untilSettled({ orders, settings, sidecar }: Awaited<ReturnType<typeof startNoting>>): Promise<number> {
+async function untilSettled(
+  { orders, settings, sidecar }: Awaited<ReturnType<typeof startProcessWith>>,
+  all: readonly string[] = ids,
+): Promise<number> {
   let running: SidecarProcess | undefined = sidecar
-  const settled = async () => (await orders.getMany(ids)).every(isSettled)
+  const settled = async () => (await orders.getMany(all)).every(isSettled)
   for (let deaths = 0; ; deaths++) {
     await eventually(async () => expect((await settled()) || !running?.isAlive).toBe(true), {
       within: 90_000,
@@ -68,6 +71,32 @@ test.each([
   const began = await stage.began()
   const often = ids.filter((id) => id !== POISON && began.filter((one) => one === id).length > 2)
   expect(often, 'ran more than twice').toEqual([])
+})
+
+test('one of another type that runs for longer than its process lives is not taken for it', { timeout }, async () => {
+  const module = await writeModule(`
+    import { setTimeout as sleep } from 'node:timers/promises'
+    import { defineHandlers } from 'couchdb-sidecar'
+    export default defineHandlers((control) => {
+      control.unsafe('bomb', 'paid', async () => {
+        await sleep(300)
+        process.kill(process.pid, 'SIGKILL')
+      }, { onLost: 'retry' })
+      control.unsafe('order', 'paid', async (order) => {
+        await sleep(2000)
+        return { ...order, state: 'invoiced' }
+      }, { onLost: 'retry' })
+    })`)
+  const stage = await startProcessWith(module, { SIDECAR_LEASE: '3s' })
+  const docs = [
+    { _id: 'slow', type: 'order', state: 'paid' },
+    { _id: 'bomb1', type: 'bomb', state: 'paid' },
+    { _id: 'bomb2', type: 'bomb', state: 'paid' },
+  ]
+  await stage.orders.bulk(docs.map((doc) => JSON.stringify(doc)))
+  await untilSettled(stage, ['slow', 'bomb1', 'bomb2'])
+  const ended = await stage.orders.getMany(['slow', 'bomb1', 'bomb2'])
+  expect(ended.map(({ state }) => state)).toEqual(['invoiced', 'error', 'error'])
 })
 
 test('onLost park: a handler that its process dies of at once leaves no other in doubt', { timeout }, async () => {

@@ -1,0 +1,64 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Slots } from '../core/slots.ts'
+
+/** What was lost so often is to run without any other beside it. */
+const ALONE = 2
+
+/**
+ * Finds the document that processes die of. What was running when a worker was lost is suspected, and runs one at a time, in
+ * all handlers of the process; and what was lost twice with nothing else running at all, so that a third loss is its
+ * own doing.
+ */
+export class Quarantine {
+  readonly #suspects = new Slots(() => 1)
+  readonly #mostMs: number
+  #running = 0
+  #whenEmpty: (() => void) | undefined
+  /** While one runs alone. */
+  #closed: { readonly opened: Promise<void>; readonly open: () => void } | undefined
+
+  /** @param mostMs the longest that one waits for all others, and they for it */
+  constructor(mostMs = 30_000) {
+    this.#mostMs = mostMs
+  }
+
+  /** Takes a suspect its way, when no other is on it. */
+  apart<T>(way: () => Promise<T>): Promise<T> {
+    return this.#suspects.during(way)
+  }
+
+  /** Before a document is claimed, or its handler called: undefined if it may go on at once. Each needs one `leave`. */
+  enter(timesLost: number): Promise<void> | undefined {
+    if (timesLost >= ALONE) return this.#enterAlone()
+    if (this.#closed) return this.#closed.opened.then(() => this.enter(timesLost))
+    this.#running += 1
+    return undefined
+  }
+
+  leave(timesLost: number): void {
+    this.#running -= 1
+    if (timesLost >= ALONE) this.#closed?.open()
+    else if (this.#running === 0) this.#whenEmpty?.()
+  }
+
+  async #enterAlone(): Promise<void> {
+    let open = () => {}
+    const opened = new Promise<void>((resolve) => (open = resolve)).then(() => (this.#closed = undefined))
+    this.#closed = { opened, open }
+    if (this.#running > 0) {
+      const empty = new Promise<void>((resolve) => (this.#whenEmpty = resolve))
+      await within(this.#mostMs, empty)
+      this.#whenEmpty = undefined
+    }
+    this.#running += 1
+    void within(this.#mostMs, opened).then(open)
+  }
+}
+
+/** Resolves with the promise, or when the time is over. */
+async function within(ms: number, promise: Promise<void>): Promise<void> {
+  const over = new AbortController()
+  const limit = delay(ms, undefined, { signal: over.signal, ref: false }).catch(() => undefined)
+  await Promise.race([promise, limit])
+  over.abort()
+}

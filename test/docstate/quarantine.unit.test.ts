@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import { Quarantine } from '../../sidecar/docstate/quarantine.ts'
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 5))
+
+/** What has entered and left, in the order in which it did. */
+function watch(quarantine: Quarantine) {
+  const told: string[] = []
+  return {
+    told,
+    enter: async (name: string, timesLost: number) => {
+      const waits = quarantine.enter(timesLost)
+      if (waits) await waits
+      told.push(name)
+    },
+    leave: (timesLost: number) => quarantine.leave(timesLost),
+  }
+}
+
+test('what was never lost enters at once, and as much of it as there is', () => {
+  const quarantine = new Quarantine()
+  for (let count = 0; count < 1000; count++) expect(quarantine.enter(0)).toBeUndefined()
+})
+
+test('what was lost twice waits for all that runs, and all others for it', async () => {
+  const { enter, leave, told } = watch(new Quarantine())
+  await enter('a', 0)
+  await enter('b', 1)
+  void enter('suspect', 2)
+  void enter('c', 0)
+  await turn()
+  leave(0)
+  await turn()
+  expect(told).toEqual(['a', 'b'])
+  leave(1)
+  await turn()
+  expect(told).toEqual(['a', 'b', 'suspect'])
+  void enter('d', 1)
+  leave(2)
+  await turn()
+  expect(told).toEqual(['a', 'b', 'suspect', 'c', 'd'])
+})
+
+test('nobody waits for long: neither for a handler that does not end, nor for a suspect', async () => {
+  const { enter, leave, told } = watch(new Quarantine(50))
+  await enter('endless', 0)
+  await enter('suspect', 2)
+  await enter('a', 0)
+  expect(told).toEqual(['endless', 'suspect', 'a'])
+  leave(2)
+  leave(0)
+  await enter('another suspect', 2)
+  leave(2)
+  await enter('b', 0)
+  expect(told.slice(3)).toEqual(['another suspect', 'b'])
+})
+
+test('suspects go one after the other', async () => {
+  const quarantine = new Quarantine()
+  let running = 0
+  const way = async () => {
+    running += 1
+    expect(running).toBe(1)
+    await turn()
+    running -= 1
+  }
+  await Promise.all([1, 2, 3].map(() => quarantine.apart(way)))
+})
