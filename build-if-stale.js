@@ -1,7 +1,7 @@
 /**
- * Compiles if a source is newer than what was compiled last: before `npm start` and `npm run deploy:ddocs`, which else
- * would run what was there yesterday. Looking takes milliseconds, compiling seconds. Where there is no compiler (an
- * installation without development dependencies), it says so, and what is there runs.
+ * Compiles if a source is newer than what was compiled last: after `npm ci`, and before `npm start` and `npm run
+ * deploy:ddocs`, which else would run what was there yesterday. Looking takes milliseconds, compiling seconds. Where there
+ * is no compiler (an installation without development dependencies), the types are taken away unchecked.
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs'
@@ -19,7 +19,13 @@ if (newer !== undefined && existsSync(compiler)) {
   process.exitCode = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], options).status ?? 1
   if (process.exitCode === 0) chmodSync(join(root, program), 0o755) // npx runs it as it is
 } else if (newer !== undefined) {
-  console.error(`${newer} is newer than dist/, and there is no TypeScript to compile it: what runs is older`)
+  console.error(`${newer} is newer than dist/, and there is no TypeScript: its types are taken away unchecked`)
+  const { stripTypes } = await import('./strip-types.js')
+  await stripTypes(
+    root,
+    ['ddocs', 'sidecar'].flatMap(filesIn).filter((file) => /(?<!\.d)\.ts$/.test(file)),
+  )
+  chmodSync(join(root, program), 0o755)
 }
 
 /** @param {string} path a file or a folder, relative to the root; none of it need be there */

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -17,7 +17,9 @@ function checkout(compiler: string) {
     'dist/sidecar/main.js',
   ]
   const root = ddocFolder({ ...Object.fromEntries(files.map((file) => [file, ''])), [COMPILER]: compiler })
-  copyFileSync(join(import.meta.dirname, '..', 'build-if-stale.js'), join(root, 'build-if-stale.js'))
+  for (const script of ['build-if-stale.js', 'strip-types.js']) {
+    copyFileSync(join(import.meta.dirname, '..', script), join(root, script))
+  }
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
   const date = (file: string, seconds: number) => utimesSync(join(root, file), seconds, seconds)
   for (const file of files) date(file, file.startsWith('dist') ? 2000 : 1000)
@@ -56,12 +58,26 @@ test('compiles where nothing was compiled yet, and ends as the compiler ends', a
   expect(await run(root)).toMatchObject({ code: 2 })
 })
 
-test('says that what runs is older where there is no compiler', async () => {
+test('takes the types away where there is no compiler, so that what runs is what there is', async () => {
   const { root, date } = checkout('')
   rmSync(join(root, dirname(COMPILER)), { recursive: true })
-  date('ddocs/lib/deep/map.ts', 3000)
+  symlinkSync(join(import.meta.dirname, '../node_modules/acorn'), join(root, 'node_modules/acorn'))
+  symlinkSync(join(import.meta.dirname, '../node_modules/esbuild'), join(root, 'node_modules/esbuild'))
+  writeFileSync(
+    join(root, 'sidecar/main.ts'),
+    `import { type Deep, deep as found } from '../ddocs/lib/deep/map.ts'
+     export * from '../ddocs/lib/deep/map.ts'
+     const { deep } = await import('../ddocs/lib/deep/map.ts')
+     const kept: Deep = './not-a-module.ts'
+     console.log(deep === found, kept)`,
+  )
+  writeFileSync(join(root, 'ddocs/lib/deep/map.ts'), 'export type Deep = string\nexport const deep = 1 as number')
+  date('sidecar/main.ts', 3000)
   const { code, stderr } = await run(root)
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('what runs is older') as string })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('taken away unchecked') as string })
+  const ran = await promisify(execFile)(process.execPath, [join(root, 'dist/sidecar/main.js')])
+  expect(ran.stdout).toBe('true ./not-a-module.ts\n')
+  expect(await run(root)).toMatchObject({ code: 0, stderr: '' })
 })
 
 test('runs before npm start and before the deploy, and is quiet where there are no sources', async () => {

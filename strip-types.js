@@ -1,0 +1,41 @@
+/**
+ * Compiles without a compiler: takes the types away, checks nothing, and writes no declarations. For a checkout that was
+ * installed without development dependencies; what runs is the same.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parse } from 'acorn'
+import { transform } from 'esbuild'
+
+/**
+ * @param {string} root
+ * @param {readonly string[]} files relative to the root; each becomes a `.js` below `dist/`
+ */
+export async function stripTypes(root, files) {
+  for (const file of files) {
+    const source = readFileSync(join(root, file), 'utf8')
+    const tsconfigRaw = { compilerOptions: { verbatimModuleSyntax: true } }
+    const { code } = await transform(source, { loader: 'ts', format: 'esm', target: 'es2023', tsconfigRaw })
+    const to = join(root, 'dist', file.replace(/\.ts$/, '.js'))
+    mkdirSync(dirname(to), { recursive: true })
+    writeFileSync(to, withCompiledImports(code))
+  }
+}
+
+/** `./x.ts` becomes `./x.js` where a module is imported, as `rewriteRelativeImportExtensions` of TypeScript does. */
+function withCompiledImports(/** @type {string} */ code) {
+  const program = parse(code, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true })
+  const found = sourcesIn(program).sort((a, b) => b.end - a.end)
+  for (const { end, value } of found) {
+    if (/^\.{1,2}\/.*\.ts$/.test(value)) code = `${code.slice(0, end - 4)}.js${code.slice(end - 1)}`
+  }
+  return code
+}
+
+/** The texts that name modules. */
+function sourcesIn(/** @type {any} */ node) {
+  if (Array.isArray(node)) return node.flatMap(sourcesIn)
+  if (typeof node !== 'object' || node === null) return []
+  const own = /^(Import|Export)/.test(node.type) && typeof node.source?.value === 'string' ? [node.source] : []
+  return [...own, ...Object.values(node).flatMap(sourcesIn)]
+}
