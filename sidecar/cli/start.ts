@@ -7,6 +7,7 @@ import { loadHandlers } from '../load-handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { runSidecar } from '../sidecar.ts'
 import { banner } from './banner.ts'
+import { endedNode } from './ended-node.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Runs until the signal. The banner is for people: on a terminal, and wherever something embedded needs its address. */
@@ -17,7 +18,8 @@ export async function start(terminal: Terminal, config: Config, version: string)
     () => loadTemplates(config.mailTemplates),
     () => checkTemplates(config.channelDdocs),
   ])
-  for (const doubt of listDoubts(handlers)) log.warn(doubt)
+  const ended = endedNode(process.versions.node, systemClock.now())
+  for (const doubt of [...(ended ? [ended] : []), ...listDoubts(handlers)]) log.warn(doubt)
   const tell = () =>
     log.info({ graceMs: config.graceMs }, 'stopping: running handlers may end; told again it ends at once')
   terminal.signal.addEventListener('abort', tell, { once: true })

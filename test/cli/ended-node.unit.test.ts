@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { endedNode } from '../../sidecar/cli/ended-node.ts'
+
+const on = (day: string) => Date.parse(day)
+
+test.each([
+  ['20.19.0', '2026-04-30T12:00:00Z'],
+  ['22.22.0', '2026-11-25'],
+  ['24.1.0', '2028-04-30'],
+  ['27.0.0', '2030-01-01'],
+])('of %s nothing is said on %s', (version, day) => {
+  expect(endedNode(version, on(day))).toBeUndefined()
+})
+
+test('one that has ended is named, since when, and what to run instead', () => {
+  expect(endedNode('20.20.2', on('2026-05-01'))).toBe(
+    'Node 20.20.2 has had no security fixes since 2026-04-30: run the sidecar on Node 22 or 24 or 26',
+  )
+  expect(endedNode('21.7.3', on('2026-05-01'))).toBe(
+    'Node 21.7.3 has had no security fixes: run the sidecar on Node 22 or 24 or 26',
+  )
+  expect(endedNode('25.9.0', on('2026-11-25'))).toContain('since 2026-06-01: run the sidecar on Node 22 or 24 or 26')
+  expect(endedNode('26.1.0', on('2029-05-01'))).toContain('run the sidecar on Node 28 or later')
+})
