@@ -60,9 +60,21 @@ export function isBehind(now: Extent, before: Extent): boolean {
   return known.some(([uuid, seq]) => (files[uuid] ?? seq) < seq)
 }
 
-/** Whether it is where it was, as far as that is known. */
-export function isAt(now: Extent, before: Extent): boolean {
-  return now.changes === before.changes && !isBehind(now, before)
+/**
+ * Whether a database may be elsewhere than it was. The copies of a shard count each for itself, and one that was away counts
+ * less: so a file is compared with itself alone, and one that is not known may have any changes.
+ */
+export function hasNews(now: Extent, done: Extent): boolean {
+  if (now.seq !== undefined && now.seq === done.seq) return false
+  const files = Object.entries(now.files ?? {})
+  if (files.length === 0) return now.changes !== done.changes
+  return files.some(([uuid, seq]) => seq !== done.files?.[uuid])
+}
+
+/** How far each file is by the one or the other. */
+export function furthest(a: Files = {}, b: Files = {}): Files {
+  const further = Object.entries(b).filter(([uuid, seq]) => seq > (a[uuid] ?? -1))
+  return { ...a, ...Object.fromEntries(further) }
 }
 
 /** All files that are known by now: on a cluster each answer is of other copies. */

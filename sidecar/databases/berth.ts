@@ -1,3 +1,4 @@
+import { hasNews, type Extent } from '../couch/shard-seqs.ts'
 import type { Reading } from '../couch/survey.ts'
 import type { Waits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
@@ -16,7 +17,7 @@ export interface Berth {
   /** What visits wait for, one after the other; undefined if they wait for nothing. */
   waits: Waits | undefined
   /** How far the database was when it was at rest; undefined if it may not be. */
-  changes: number | undefined
+  done: Extent | undefined
   /** How far it was when all were looked at, with the files of all readings. */
   reading: Reading | undefined
   /** Somebody has told of a change there, once: `reading` may not have it. */
@@ -41,7 +42,7 @@ export const createBerth = (name: string): Berth => ({
   places: undefined,
   place: undefined,
   waits: undefined,
-  changes: undefined,
+  done: undefined,
   reading: undefined,
   wasTold: false,
   missing: 0,
@@ -55,7 +56,7 @@ export function forgetPlace(berth: Berth): void {
   berth.places = undefined // it remembers a revision
   berth.place = undefined
   berth.waits = undefined
-  berth.changes = undefined
+  berth.done = undefined
   berth.reading = undefined
 }
 
@@ -65,6 +66,6 @@ export function doubtPlace(berth: Berth): void {
   berth.places = undefined
 }
 
-/** Whether a sweep has found it elsewhere than it was left. */
-export const isNews = ({ place, changes }: Berth, { life, changes: now }: Reading): boolean =>
-  changes !== now || (place?.life !== undefined && place.life !== life)
+/** Whether a sweep has found more in it than was there when it was left. */
+export const isNews = ({ place, done }: Berth, found: Reading): boolean =>
+  !done || hasNews(found, done) || (place?.life !== undefined && place.life !== found.life)

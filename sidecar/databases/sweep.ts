@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Couch } from '../couch/client.ts'
-import { changesAt, extentOf, filesAfter, isBehind } from '../couch/shard-seqs.ts'
+import { changesAt, extentOf, filesAfter, hasNews, isBehind } from '../couch/shard-seqs.ts'
 import { listDatabases, readDatabases, type Reading } from '../couch/survey.ts'
 import type { KeptPlace } from '../feed/place-store.ts'
 import { isNews, type Berth } from './berth.ts'
@@ -58,7 +58,7 @@ export function createSweep({ couch, berths, berthOf, isOurs, find, renew, leave
         const { life, changes, seq } = found
         const reading = { life, changes, seq, files: filesAfter(found, berth.reading) } // none if it was renewed
         berth.reading = reading
-        if (berth.visit ? before?.changes !== reading.changes : isNews(berth, reading)) find(berth)
+        if (berth.visit ? !before || hasNews(found, before) : isNews(berth, found)) find(berth)
       }
     }
   }

@@ -3,7 +3,7 @@ import { untilAny } from '../core/until-any.ts'
 import type { Life } from '../couch/database.ts'
 import type { Seq } from '../couch/documents.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
-import { changesAt, extentOf, isAt, isBehind } from '../couch/shard-seqs.ts'
+import { extentOf, furthest, hasNews, isBehind, type Extent } from '../couch/shard-seqs.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import { createWaits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
@@ -61,10 +61,10 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   let { matched } = berth
 
   const listFirst = berth.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
-  const before = berth.reading?.changes ?? 0
-  let read = 0
+  const before = { changes: berth.reading?.changes ?? 0, files: furthest(berth.done?.files, berth.reading?.files) }
+  let read: Seq | undefined
   let takenBefore = 0
-  berth.changes = undefined
+  berth.done = undefined
   const leaving = new AbortController()
   const places: PlaceStore = {
     load: () => Promise.resolve(berth.place),
@@ -102,7 +102,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   async function readPage(...question: Parameters<typeof readPages>) {
     takenBefore = engine.health().taken
     const page = await readPages(...question)
-    read = changesAt(page.seq)
+    read = page.seq
     onRead()
     return page
   }
@@ -122,7 +122,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     bell.ring()
     try {
       const visited = await untilRest(until)
-      if (visited.kind === 'rest') berth.changes = Math.max(read, before)
+      if (visited.kind === 'rest') berth.done = beyond(before, read)
       return visited
     } finally {
       leaving.abort(new Error('the visit is over'))
@@ -149,7 +149,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 
 /** A restart finds it as it was left: there is nothing to do before its time. */
 const isWhereItWas = ({ place, reading }: Berth): boolean =>
-  reading !== undefined && place?.life === reading.life && isAt(reading, extentOf(place.seq))
+  reading !== undefined && place?.life === reading.life && !hasNews(reading, extentOf(place.seq))
 
 /** The last look at all databases had each file as far as the place, so that nothing has to be asked. */
 function hasAllOf({ place, reading }: Berth): boolean {
@@ -158,7 +158,18 @@ function hasAllOf({ place, reading }: Berth): boolean {
   return Object.keys(before.files ?? {}).every((uuid) => uuid in (reading.files ?? {})) && !isBehind(reading, before)
 }
 
+/**
+ * How far a visit has come that has read the feed up to there: all that was known before it is done. Nothing of that holds
+ * where an older copy was put back meanwhile.
+ */
+function beyond(before: Extent, read: Seq | undefined): Extent {
+  if (read === undefined) return before
+  const now = extentOf(read)
+  if (isBehind(now, before)) return now
+  return { changes: Math.max(before.changes, now.changes), seq: read, files: furthest(before.files, now.files) }
+}
+
 function atRest(berth: Berth, nextAt: number | undefined): Visited {
-  berth.changes = berth.reading!.changes
+  berth.done = berth.reading
   return { kind: 'rest', nextAt }
 }

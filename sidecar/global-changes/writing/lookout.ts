@@ -22,13 +22,19 @@ const isAnother = (known: Known, now: Reading) => known !== undefined && known.l
 const toldOf = (known: Known, now: Reading): number =>
   isSame(known, now) && !isBehind(now, known) ? Math.max(known.changes, 0) : 0
 
+/** A file is further than it was when changes were told: on a cluster another copy may count less in all. */
+const isFurther = (known: Known, now: Reading): boolean =>
+  isSame(known, now) &&
+  known.changes > 0 &&
+  Object.entries(now.files ?? {}).some(([uuid, seq]) => seq > (known.files?.[uuid] ?? seq))
+
 /** Which events a sweep has to write: what is there now, and is not known. */
 export function eventsBetween(known: Known, now: Reading | undefined): readonly DatabaseEvent[] {
   if (!now) return known ? ['deleted'] : []
   return [
     ...(isAnother(known, now) ? (['deleted'] as const) : []),
     ...(isSame(known, now) && isSure(known) ? [] : (['created'] as const)),
-    ...(now.changes > toldOf(known, now) ? (['updated'] as const) : []),
+    ...(now.changes > toldOf(known, now) || isFurther(known, now) ? (['updated'] as const) : []),
   ]
 }
 

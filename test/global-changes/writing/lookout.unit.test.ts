@@ -13,6 +13,7 @@ const at = (life: string, changes: number) => ({ life, changes })
 /** As the file of one copy says. */
 const of = (copy: string, changes: number) => ({ ...at('1', changes), files: { [copy]: changes } })
 const both = { ...at('1', 3), files: { a: 3, b: 2 } }
+const uneven = { ...at('1', 6), files: { a: 3, b: 3, c: 2 } }
 const nothing: Known = undefined
 const some = unsure(undefined)
 
@@ -23,6 +24,8 @@ test.each([
   ['is as it was', at('1', 3), at('1', 3), []],
   ['has changed', at('1', 3), at('1', 4), ['updated']],
   ['was read from a node that is behind', of('a', 3), of('b', 2), []],
+  ['has changed where another copy counts less', uneven, { ...at('1', 6), files: { a: 4, c: 2 } }, ['updated']],
+  ['is as it was, by a copy that counts more', uneven, { ...at('1', 6), files: { a: 3, d: 3 } }, []],
   ['is an older copy', of('a', 3), of('a', 2), ['updated']],
   ['is an older copy, and no files are known', at('1', 3), at('1', 2), ['updated']],
   ['is an older copy of one range', both, { ...both, files: { a: 2, b: 3 } }, ['updated']],
