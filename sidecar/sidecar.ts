@@ -131,7 +131,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const areTold = () => live.of('global_changes').update_db
     const compiler = createCompiler()
     const tables = createTables({ config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl })
-    const settings = { worker: name, memory, turns, quarantine: new Quarantine(), leaseMs, graceMs }
+    const settings = { worker: name, memory, turns, quarantine: new Quarantine(clock), leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const who = { registry, role: ROLE, self: name }
     const sharing = createSharing({ ...who, serves: hasDuty, signal })

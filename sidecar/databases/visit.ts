@@ -3,7 +3,7 @@ import { untilAny } from '../core/until-any.ts'
 import type { Life } from '../couch/database.ts'
 import type { Seq } from '../couch/documents.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
-import { extentOf, furthest, hasNews, isBehind, type Extent } from '../couch/shard-seqs.ts'
+import { extentOf, filesAfter, furthest, hasNews, isBehind, type Extent } from '../couch/shard-seqs.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import { createWaits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
@@ -166,7 +166,7 @@ function beyond(before: Extent, read: Seq | undefined): Extent {
   if (read === undefined) return before
   const now = extentOf(read)
   if (isBehind(now, before)) return now
-  return { changes: Math.max(before.changes, now.changes), seq: read, files: furthest(before.files, now.files) }
+  return { changes: Math.max(before.changes, now.changes), seq: read, files: filesAfter(now, before) }
 }
 
 function atRest(berth: Berth, nextAt: number | undefined): Visited {

@@ -44,7 +44,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     counts = new Counts(),
     memory = createMemory(12 * 1024 * 1024),
     turns = new Slots(() => 2),
-    quarantine = new Quarantine(),
+    quarantine = new Quarantine(options.clock),
     leaseMs = 30_000,
     sweepMs = 60_000,
     heartbeatMs,

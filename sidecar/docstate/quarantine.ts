@@ -1,5 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../core/clock.ts'
 import { Slots } from '../core/slots.ts'
+import { within } from '../core/within.ts'
 
 /** What was lost so often is to run without any other beside it. */
 const ALONE = 2
@@ -11,6 +12,7 @@ const ALONE = 2
  */
 export class Quarantine {
   readonly #suspects = new Slots(() => 1)
+  readonly #clock: Clock
   readonly #mostMs: number
   #running = 0
   #whenEmpty: (() => void) | undefined
@@ -18,7 +20,8 @@ export class Quarantine {
   #closed: { readonly opened: Promise<void>; readonly open: () => void } | undefined
 
   /** @param mostMs the longest that one waits for all others, and they for it */
-  constructor(mostMs = 30_000) {
+  constructor(clock: Clock, mostMs = 30_000) {
+    this.#clock = clock
     this.#mostMs = mostMs
   }
 
@@ -47,18 +50,10 @@ export class Quarantine {
     this.#closed = { opened, open }
     if (this.#running > 0) {
       const empty = new Promise<void>((resolve) => (this.#whenEmpty = resolve))
-      await within(this.#mostMs, empty)
+      await within(this.#clock, this.#mostMs, empty)
       this.#whenEmpty = undefined
     }
     this.#running += 1
-    void within(this.#mostMs, opened).then(open)
+    void within(this.#clock, this.#mostMs, opened).then(open)
   }
-}
-
-/** Resolves with the promise, or when the time is over. */
-async function within(ms: number, promise: Promise<void>): Promise<void> {
-  const over = new AbortController()
-  const limit = delay(ms, undefined, { signal: over.signal, ref: false }).catch(() => undefined)
-  await Promise.race([promise, limit])
-  over.abort()
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
 import { Quarantine } from '../../sidecar/docstate/quarantine.ts'
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5))
@@ -18,12 +19,12 @@ function watch(quarantine: Quarantine) {
 }
 
 test('what was never lost enters at once, and as much of it as there is', () => {
-  const quarantine = new Quarantine()
+  const quarantine = new Quarantine(systemClock)
   for (let count = 0; count < 1000; count++) expect(quarantine.enter(0)).toBeUndefined()
 })
 
 test('what was lost twice waits for all that runs, and all others for it', async () => {
-  const { enter, leave, told } = watch(new Quarantine())
+  const { enter, leave, told } = watch(new Quarantine(systemClock))
   await enter('a', 0)
   await enter('b', 1)
   void enter('suspect', 2)
@@ -42,7 +43,7 @@ test('what was lost twice waits for all that runs, and all others for it', async
 })
 
 test('nobody waits for long: neither for a handler that does not end, nor for a suspect', async () => {
-  const { enter, leave, told } = watch(new Quarantine(50))
+  const { enter, leave, told } = watch(new Quarantine(systemClock, 50))
   await enter('endless', 0)
   await enter('suspect', 2)
   await enter('a', 0)
@@ -56,7 +57,7 @@ test('nobody waits for long: neither for a handler that does not end, nor for a 
 })
 
 test('suspects go one after the other', async () => {
-  const quarantine = new Quarantine()
+  const quarantine = new Quarantine(systemClock)
   let running = 0
   const way = async () => {
     running += 1
