@@ -1,16 +1,33 @@
 /** A document that is made at two nodes of a cluster, with different bodies: it has branches before anybody knows. */
 import { once } from 'node:events'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { createCouch } from '../../../sidecar/couch/client.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { CouchError } from '../../../sidecar/couch/errors.ts'
-import { needs } from '../../support/couchdb.ts'
+import { createTestCouch, needs, uniqueName } from '../../support/couchdb.ts'
+import { sharedCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
 import { amount } from '../../support/thorough.ts'
 import { startRig } from '../rig.ts'
-import { startNodes } from './nodes.ts'
 import { untilSettled } from './watched-claims.ts'
 
 const timeout = 240_000
+
+/** A database of the cluster, as each node gives it. */
+async function startNodes() {
+  const { nodes } = await sharedCluster()
+  const name = uniqueName('branches')
+  const couches = nodes.map(({ url }) => createTestCouch({ url }))
+  const databases = couches.map((couch) => couch.db(name))
+  onTestFinished(async () => {
+    const couch = createCouch({ url: nodes[0]!.url })
+    await couch.db(name).drop()
+    await couch.close()
+  })
+  await databases[0]!.create()
+  for (const db of databases) await eventually(() => db.info())
+  return { name, couches, databases }
+}
 
 /** Counts what each document's handler has done. */
 function countEffects() {

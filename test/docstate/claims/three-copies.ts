@@ -1,8 +1,7 @@
 /**
  * A document as a cluster of three nodes keeps it, each message of which arrives when it is told to: every copy takes the
  * first write upon a revision that it sees, two that agree are the quorum (201), fewer are a 202 (CouchDB's
- * `fabric_doc_update`). In the place of a real cluster, where nobody can choose the order: `interleavings.cluster.test.ts`
- * has that.
+ * `fabric_doc_update`). In the place of a real cluster, where no test can choose the order.
  */
 import { createHash } from 'node:crypto'
 import type { Database } from '../../../sidecar/couch/database.ts'
