@@ -29,7 +29,8 @@ const BODIES = [
 
 /** Deaths of processes by which the document that they die of is found. */
 const MOST_DEATHS = 5
-let round = 0
+
+const unique = (name: string) => `${name}-${Math.floor(performance.now())}`
 
 export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
   ...mishaps,
@@ -42,7 +43,7 @@ export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
   },
   async 'a partition, with writes on both sides'(_victim, { nodes, part, heal, random, board }) {
     await part(pick(random, nodes))
-    const name = `parted-${round++}-`
+    const name = `${unique('parted')}-`
     const ids = jobsOf(5, name)
     const writing = board.flatMap((node, place) => [
       write([node], ids), // the same at all of them
@@ -65,7 +66,7 @@ export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
     victim.proxy.dropConnections()
   },
   async 'a document that its process dies of'(_victim, { workers, board }) {
-    const id = `${POISON}-${round++}`
+    const id = unique(POISON)
     await write(board, [id])
     const isFound = async () => {
       const doc = await board[0]![placeOf(id, board[0]!.length)]!.get(id)

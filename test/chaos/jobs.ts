@@ -9,7 +9,7 @@ import { POISON } from './handlers.ts'
 
 const HEAL_MS = 180_000
 
-/** The databases of the jobs, as each node has them. Where one node does not answer, the next is asked. */
+/** The databases of the jobs, as each node has them. Where one node does not answer, another is asked. */
 export type Board = readonly (readonly Database[])[]
 
 /** The databases of these names at each of these servers. */
@@ -79,11 +79,9 @@ export async function write(board: Board, ids: readonly string[]): Promise<void>
 export const placeOf = (id: string, places: number) =>
   [...id].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7) % places
 
-let turn = 0
-
-/** Asks the nodes in turns. */
+/** Asks one of the nodes. */
 const ask = <T>(board: Board, question: (dbs: readonly Database[]) => Promise<T>): Promise<T> =>
-  question(board[turn++ % board.length]!)
+  question(board[Math.floor(Math.random() * board.length)]!)
 
 async function patiently(work: () => Promise<unknown>): Promise<void> {
   for (;;) {
