@@ -7,6 +7,7 @@ const LAST_DAYS: Readonly<Record<number, string>> = {
   26: '2029-04-30',
 }
 const NEWEST = 26
+const either = new Intl.ListFormat('en-GB', { type: 'disjunction' }) // `22, 24 or 26`
 
 /** What is to be said of this version of Node, if it gets no security fixes any more. @param now milliseconds since the epoch */
 export function endedNode(version: string, now: number): string | undefined {
@@ -18,6 +19,6 @@ export function endedNode(version: string, now: number): string | undefined {
     (one) => Number(one) % 2 === 0 && now < Date.parse(LAST_DAYS[Number(one)]!),
   )
   const since = lastDay === undefined ? '' : ` since ${lastDay}`
-  const other = living.length > 0 ? living.join(' or ') : `${NEWEST + 2} or later`
+  const other = living.length > 0 ? either.format(living) : `${NEWEST + 2} or later`
   return `Node ${version} has had no security fixes${since}: run the sidecar on Node ${other}`
 }

@@ -18,7 +18,7 @@ const NOTABLE_MS = 10_000
 
 /**
  * The time as CouchDB has it, by the `Date` of its answers, so that all workers mean the same by the times that they write
- * in documents, whatever the clocks of their machines say. It begins with this machine's, is changed only when that
+ * in documents, even where the clock of a machine is wrong. It begins with this machine's, is changed only when that
  * cannot be right, by the time that an answer took and the second that `Date` leaves open, and does not jump with this machine's.
  */
 export function createCouchClock(clock: Clock, log: Logger): Clock & HearsDates {

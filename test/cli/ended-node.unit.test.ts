@@ -14,11 +14,11 @@ test.each([
 
 test('one that has ended is named, since when, and what to run instead', () => {
   expect(endedNode('20.20.2', on('2026-05-01'))).toBe(
-    'Node 20.20.2 has had no security fixes since 2026-04-30: run the sidecar on Node 22 or 24 or 26',
+    'Node 20.20.2 has had no security fixes since 2026-04-30: run the sidecar on Node 22, 24 or 26',
   )
   expect(endedNode('21.7.3', on('2026-05-01'))).toBe(
-    'Node 21.7.3 has had no security fixes: run the sidecar on Node 22 or 24 or 26',
+    'Node 21.7.3 has had no security fixes: run the sidecar on Node 22, 24 or 26',
   )
-  expect(endedNode('25.9.0', on('2026-11-25'))).toContain('since 2026-06-01: run the sidecar on Node 22 or 24 or 26')
+  expect(endedNode('25.9.0', on('2026-11-25'))).toContain('since 2026-06-01: run the sidecar on Node 22, 24 or 26')
   expect(endedNode('26.1.0', on('2029-05-01'))).toContain('run the sidecar on Node 28 or later')
 })

@@ -28,7 +28,7 @@ async function send(rig: InboxRig, device: Sent, { name, way }: Sending): Promis
   return status === 201 ? (body.rev as string) : undefined
 }
 
-test('what was answered with 201 is there, once, whatever happened to answers of CouchDB', async () => {
+test('what was answered with 201 is there, once, with any loss of answers of CouchDB', async () => {
   const proxy = await startFaultyProxy()
   const rig = await startInbox({ url: proxy.url, perMinute: 1e6, limit: 1e6 })
   let taken = 0
