@@ -10,7 +10,7 @@ COPY ddocs ddocs
 COPY sidecar sidecar
 RUN npm run build
 # Leaves what runs beside a CouchDB. Not --omit=optional: the binary of esbuild is an optional dependency of esbuild.
-RUN npm pkg delete devDependencies optionalDependencies scripts.prepare \
+RUN npm pkg delete devDependencies workspaces scripts.prepare \
  && npm prune --ignore-scripts --no-audit --no-fund \
  && find node_modules -type d -empty -delete
 

@@ -5,27 +5,33 @@
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 
 const root = import.meta.dirname
-const sources = ['sidecar', 'ddocs', 'tsconfig.json', 'tsconfig.build.json'].flatMap(filesIn)
-const program = 'dist/sidecar/main.js'
-const built = changedAt(program)
-const newer = sources.find((file) => changedAt(file) >= built)
+const parts = [
+  { project: 'tsconfig.build.json', from: '.', folders: ['sidecar', 'ddocs'], to: 'dist', program: 'sidecar/main.js' },
+  { project: 'embedded/tsconfig.json', from: 'embedded/src', folders: ['.'], to: 'embedded/dist', program: 'index.js' },
+]
 const compiler = join(root, 'node_modules/typescript/bin/tsc')
-if (newer !== undefined && existsSync(compiler)) {
-  console.error(`${newer} is newer than dist/: compiling`)
-  const options = { cwd: root, stdio: ['ignore', 2, 2] } // standard output is for what runs next
-  process.exitCode = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], options).status ?? 1
-  if (process.exitCode === 0) chmodSync(join(root, program), 0o755) // npx runs it as it is
-} else if (newer !== undefined) {
-  console.error(`${newer} is newer than dist/, and there is no TypeScript: its types are taken away unchecked`)
-  const { stripTypes } = await import('./strip-types.js')
-  await stripTypes(
-    root,
-    ['ddocs', 'sidecar'].flatMap(filesIn).filter((file) => /(?<!\.d)\.ts$/.test(file)),
-  )
-  chmodSync(join(root, program), 0o755)
+for (const { project, from, folders, to, program } of parts) {
+  const found = folders.flatMap((folder) => filesIn(join(from, folder)))
+  if (found.length === 0) continue // an installed package has none
+  const sources = [...found, ...['tsconfig.json', project].flatMap(filesIn)]
+  const built = changedAt(join(to, program))
+  const newer = sources.find((file) => changedAt(file) >= built)
+  if (newer === undefined) continue
+  if (existsSync(compiler)) {
+    console.error(`${newer} is newer than ${to}/: compiling`)
+    const options = { cwd: root, stdio: ['ignore', 2, 2] } // standard output is for what runs next
+    process.exitCode = spawnSync(process.execPath, [compiler, '-p', project], options).status ?? 1
+    if (process.exitCode !== 0) break
+  } else {
+    console.error(`${newer} is newer than ${to}/, and there is no TypeScript: its types are taken away unchecked`)
+    const { stripTypes } = await import('./strip-types.js')
+    const files = found.filter((file) => /(?<!\.d)\.ts$/.test(file)).map((file) => relative(from, file))
+    await stripTypes(join(root, from), files, join(root, to))
+  }
+  chmodSync(join(root, to, program), 0o755) // npx runs it as it is
 }
 
 /** @param {string} path a file or a folder, relative to the root; none of it need be there */

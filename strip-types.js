@@ -8,17 +8,18 @@ import { parse } from 'acorn'
 import { transform } from 'esbuild'
 
 /**
- * @param {string} root
- * @param {readonly string[]} files relative to the root; each becomes a `.js` below `dist/`
+ * @param {string} from
+ * @param {readonly string[]} files relative to it
+ * @param {string} to the folder in which each becomes a `.js`
  */
-export async function stripTypes(root, files) {
+export async function stripTypes(from, files, to) {
   for (const file of files) {
-    const source = readFileSync(join(root, file), 'utf8')
+    const source = readFileSync(join(from, file), 'utf8')
     const tsconfigRaw = { compilerOptions: { verbatimModuleSyntax: true } }
     const { code } = await transform(source, { loader: 'ts', format: 'esm', target: 'es2023', tsconfigRaw })
-    const to = join(root, 'dist', file.replace(/\.ts$/, '.js'))
-    mkdirSync(dirname(to), { recursive: true })
-    writeFileSync(to, withCompiledImports(code))
+    const program = join(to, file.replace(/\.ts$/, '.js'))
+    mkdirSync(dirname(program), { recursive: true })
+    writeFileSync(program, withCompiledImports(code))
   }
 }
 

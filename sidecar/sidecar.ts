@@ -13,8 +13,7 @@ import { createCompiler } from './deploy/compiler.ts'
 import type { Engine } from './docstate/engine.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
 import { Quarantine } from './docstate/quarantine.ts'
-import { startEmbeddedCouch } from './embedded/couch.ts'
-import { startMailCatcher } from './embedded/mail-catcher.ts'
+import { startEmbeddedCouch, startMailCatcher } from './embedded/start.ts'
 import { createEvents } from './events/channels.ts'
 import { createHttp } from './http/app.ts'
 import { listen } from './http/listen.ts'
@@ -86,7 +85,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const reading = connect({ connections: ANSWERING_CONNECTIONS })
     const looking = connect({ connections: INDEXING_CONNECTIONS })
     const waiting = connect({ connections: INDEXING_CONNECTIONS })
-    const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, clock })) : undefined
+    const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, signal })) : undefined
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
     const admission = createAdmission({ couch: answering, clock, log })

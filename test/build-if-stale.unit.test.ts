@@ -15,6 +15,9 @@ function checkout(compiler: string) {
     'tsconfig.json',
     'tsconfig.build.json',
     'dist/sidecar/main.js',
+    'embedded/src/server/main.ts',
+    'embedded/tsconfig.json',
+    'embedded/dist/index.js',
   ]
   const root = ddocFolder({ ...Object.fromEntries(files.map((file) => [file, ''])), [COMPILER]: compiler })
   for (const script of ['build-if-stale.js', 'strip-types.js']) {
@@ -22,7 +25,7 @@ function checkout(compiler: string) {
   }
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
   const date = (file: string, seconds: number) => utimesSync(join(root, file), seconds, seconds)
-  for (const file of files) date(file, file.startsWith('dist') ? 2000 : 1000)
+  for (const file of files) date(file, file.includes('dist/') ? 2000 : 1000)
   return { root, date }
 }
 
@@ -41,16 +44,28 @@ test('compiles nothing while nothing is newer than what was compiled', async () 
   expect(await run(checkout(TELLING).root)).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
-test.each(['sidecar/cli/start.ts', 'ddocs/lib/deep/map.ts', 'tsconfig.json'])(
-  'compiles after %s has changed',
-  async (file) => {
-    const { root, date } = checkout(TELLING)
-    date(file, 3000)
-    const stderr = `${file} is newer than dist/: compiling\n-p tsconfig.build.json\n`
-    expect(await run(root)).toMatchObject({ code: 0, stdout: '', stderr })
-    expect(statSync(join(root, 'dist/sidecar/main.js')).mode & 0o111, 'for npx').toBe(0o111)
-  },
-)
+test.each([
+  ['sidecar/cli/start.ts', 'dist', 'tsconfig.build.json'],
+  ['ddocs/lib/deep/map.ts', 'dist', 'tsconfig.build.json'],
+  ['tsconfig.build.json', 'dist', 'tsconfig.build.json'],
+  ['embedded/src/server/main.ts', 'embedded/dist', 'embedded/tsconfig.json'],
+])('compiles after %s has changed', async (file, to, project) => {
+  const { root, date } = checkout(TELLING)
+  date(file, 3000)
+  const stderr = `${file} is newer than ${to}/: compiling\n-p ${project}\n`
+  expect(await run(root)).toMatchObject({ code: 0, stdout: '', stderr })
+})
+
+test('compiles all of it after what all share has changed', async () => {
+  const { root, date } = checkout(TELLING)
+  date('tsconfig.json', 3000)
+  const { code, stderr } = await run(root)
+  expect({ code, compiled: stderr.match(/-p .*/g) }).toEqual({
+    code: 0,
+    compiled: ['-p tsconfig.build.json', '-p embedded/tsconfig.json'],
+  })
+  expect(statSync(join(root, 'dist/sidecar/main.js')).mode & 0o111, 'for npx').toBe(0o111)
+})
 
 test('compiles where nothing was compiled yet, and ends as the compiler ends', async () => {
   const { root } = checkout('process.exit(2)')
@@ -73,10 +88,12 @@ test('takes the types away where there is no compiler, so that what runs is what
   )
   writeFileSync(join(root, 'ddocs/lib/deep/map.ts'), 'export type Deep = string\nexport const deep = 1 as number')
   date('sidecar/main.ts', 3000)
+  writeFileSync(join(root, 'embedded/src/index.ts'), 'console.log(1 as number)')
   const { code, stderr } = await run(root)
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('taken away unchecked') as string })
   const ran = await promisify(execFile)(process.execPath, [join(root, 'dist/sidecar/main.js')])
   expect(ran.stdout).toBe('true ./not-a-module.ts\n')
+  expect(readFileSync(join(root, 'embedded/dist/index.js'), 'utf8')).toBe('console.log(1);\n')
   expect(await run(root)).toMatchObject({ code: 0, stderr: '' })
 })
 
@@ -87,7 +104,8 @@ test('runs before npm start and before the deploy, and is quiet where there are 
   expect(scripts['deploy:ddocs']).toMatch(/^node build-if-stale.js && /)
   expect(files).toContain('build-if-stale.js')
   const { root } = checkout(TELLING)
-  for (const file of ['sidecar', 'ddocs', 'tsconfig.json', 'tsconfig.build.json'])
+  for (const file of ['sidecar', 'ddocs', 'embedded', 'tsconfig.json', 'tsconfig.build.json']) {
     rmSync(join(root, file), { recursive: true })
+  }
   expect(await run(root)).toEqual({ code: 0, stdout: '', stderr: '' })
 })

@@ -1,45 +1,41 @@
 /** The packages as they are published, installed into an empty folder: `npm pack`, `npm install`, and they run. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { root } from './acceptance/build.ts'
 import { createControl } from './acceptance/control.ts'
 import { settingsOf } from './acceptance/registration.ts'
+import type { Settings } from './acceptance/sidecar.ts'
 import { eventually } from './support/eventually.ts'
 
 const run = promisify(execFile)
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline']
+const SHELL = { PATH: process.env.PATH, HOME: process.env.HOME }
 
-/** An empty project in which the package of this folder is installed, from its tarball. */
-async function install(folder: string, ...more: string[]): Promise<string> {
+/** An empty project in which the packages of these folders are installed, from their tarballs. */
+async function install(folders: readonly string[], ...more: string[]): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'packed-'))
   onTestFinished(() => rm(home, { recursive: true, force: true }))
-  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', home], { cwd: join(root, folder) })
-  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [{ filename: string }]
+  const pack = async (folder: string) => {
+    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', home], { cwd: join(root, folder) })
+    const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [{ filename: string }]
+    return `./${filename}`
+  }
+  const tarballs: string[] = []
+  for (const folder of folders) tarballs.push(await pack(folder))
   await writeFile(join(home, 'package.json'), '{ "private": true, "type": "module" }')
-  await run('npm', ['install', ...QUIET, `./${filename}`, ...more], { cwd: home })
+  await run('npm', ['install', ...QUIET, ...tarballs, ...more], { cwd: home })
   return home
 }
 
-test('the sidecar, without what is embedded, starts beside a CouchDB and deploys', { timeout: 300_000 }, async () => {
-  const home = await install('.', '--omit=optional')
-  const settings = settingsOf(await createControl())
-  const env = {
-    PATH: process.env.PATH,
-    HOME: process.env.HOME,
-    ...settings,
-    SMTP_URL: 'smtp://127.0.0.1:9',
-    SIDECAR_PORT: '0',
-  }
-  const { stdout } = await run('npx', ['couchdb-sidecar', 'status'], { cwd: home, env })
-  expect(stdout).toContain('workers')
+/** Starts the installed sidecar, waits until it is up, and stops it. Resolves with what it printed. */
+async function runInstalled(home: string, settings: Settings): Promise<string> {
   const child = spawn(process.execPath, ['node_modules/couchdb-sidecar/dist/sidecar/main.js', 'start'], {
-    ...{ cwd: home, env },
+    ...{ cwd: home, env: { ...SHELL, ...settings, SIDECAR_PORT: '0' } },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const gone = once(child, 'close')
@@ -47,18 +43,37 @@ test('the sidecar, without what is embedded, starts beside a CouchDB and deploys
     child.kill('SIGKILL')
     await gone
   })
-  for await (const line of createInterface({ input: child.stdout })) {
-    const { url } = JSON.parse(line) as { url?: string }
-    if (url === undefined) continue
-    await eventually(async () => expect((await fetch(`${url}/_up`)).status).toBe(200))
-    break
-  }
+  let printed = ''
+  child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+  const url = await eventually(() => /"url":"([^"]+)"/.exec(printed)![1]!)
+  await eventually(async () => expect((await fetch(`${url}/_up`)).status).toBe(200))
   child.kill('SIGTERM')
   expect((await gone)[0]).toBe(0)
+  return printed
+}
+
+const timeout = 300_000
+
+test('the sidecar brings nothing that is embedded, says so, and starts beside a CouchDB', { timeout }, async () => {
+  const home = await install(['.'])
+  expect(await readdir(join(home, 'node_modules'))).not.toContain('express-pouchdb')
+  const settings = { ...settingsOf(await createControl()), SMTP_URL: 'smtp://127.0.0.1:9' }
+  const { stdout } = await run('npx', ['couchdb-sidecar', 'status'], { cwd: home, env: { ...SHELL, ...settings } })
+  expect(stdout).toContain('workers')
+  await runInstalled(home, settings)
+  const alone = run('npx', ['couchdb-sidecar', 'start'], { cwd: home, env: SHELL })
+  const ended = (await alone.catch((thrown: unknown) => thrown)) as { code: number; stderr: string }
+  expect(ended.code).toBe(2)
+  expect(ended.stderr).toContain('npm install couchdb-sidecar-embedded')
 })
 
-test('the client loads where PouchDB is', { timeout: 300_000 }, async () => {
-  const home = await install('client', 'pouchdb@9')
+test('with the embedded server beside it, it needs nothing else', { timeout }, async () => {
+  const home = await install(['.', 'embedded'])
+  expect(await runInstalled(home, {})).toContain('embedded mail catcher')
+})
+
+test('the client loads where PouchDB is', { timeout }, async () => {
+  const home = await install(['client'], 'pouchdb@9')
   const script = `
     import PouchDB from 'pouchdb'
     import * as client from 'couchdb-sidecar-client'

@@ -9,7 +9,7 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
     `couchdb-sidecar ${version}`,
     '',
     `  Sidecar   ${sidecar}/_up`,
-    `  CouchDB   ${database}${couch.embedded ? '   embedded pouchdb-server, in memory: gone when this ends' : ''}`,
+    `  CouchDB   ${database}${couch.embedded ? '   embedded server, in memory: gone when this ends' : ''}`,
     `  Mail      ${mail ? (mail.page ?? mail.smtpUrl) : hideCredentials(smtpUrl ?? '')}${mail ? catcherNote(mail.page) : ''}`,
     '',
     'Register a device: paste this into another terminal,',

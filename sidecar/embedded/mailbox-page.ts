@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { html } from 'hono/html'
 import { secureHeaders } from 'hono/secure-headers'
 import { localOnly } from '../http/local-only.ts'
-import type { CaughtMail, MailCatcher } from './mail-catcher.ts'
+import type { CaughtMail, MailCatcher } from './start.ts'
 
 /**
  * Shows what the mail catcher has caught: `GET /` lists the messages, the newest first; `GET /{id}` shows one;

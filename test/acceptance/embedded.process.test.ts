@@ -58,7 +58,7 @@ test('what is embedded ends with a sidecar that was killed', async () => {
 test('that the embedded server has ended by itself is said, and by _up, too', async () => {
   needs('process table')
   const sidecar = await startProcess({ SIDECAR_GRACE: '0s' })
-  const servers = childrenOf(sidecar.pid).filter(({ command }) => command.includes('pouchdb-server'))
+  const servers = childrenOf(sidecar.pid).filter(({ command }) => command.includes('embedded/dist'))
   expect(servers).toHaveLength(1)
   process.kill(servers[0]!.pid, 'SIGKILL')
   const said = expect.objectContaining({ level: 50, msg: 'the embedded CouchDB ended by itself' }) as unknown

@@ -1,24 +1,20 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { pathToFileURL } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { build } from 'esbuild'
 import pino from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { startCouch as startEmbedded, type EmbeddedCouchOptions } from '../../embedded/src/couch.ts'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import type { CouchError } from '../../sidecar/couch/errors.ts'
-import { startEmbeddedCouch, type EmbeddedCouchOptions } from '../../sidecar/embedded/couch.ts'
+import build, { root } from '../acceptance/build.ts'
 import { eventually } from '../support/eventually.ts'
 
 const log = pino({ level: 'silent' })
 
 async function startCouch(options: Partial<EmbeddedCouchOptions> = {}) {
-  const server = await startEmbeddedCouch({ log, port: 16_984, ...options })
+  const server = await startEmbedded({ log, port: 16_984, ...options })
   const couch = createCouch({ url: server.url })
   onTestFinished(async () => {
     await couch.close()
@@ -26,6 +22,8 @@ async function startCouch(options: Partial<EmbeddedCouchOptions> = {}) {
   })
   return { couch, url: server.url, origin: new URL(server.url).origin }
 }
+
+beforeAll(build)
 
 const json = { 'content-type': 'application/json' }
 
@@ -94,7 +92,7 @@ test('a database that is being followed can be deleted and made again', async ()
   expect(await couch.db('followed').put({ _id: 'b' })).toMatch(/^1-/)
 })
 
-test('a database that is deleted stays so, whatever is under way, and nothing under way is left without an answer', async () => {
+test('a database that is deleted stays so, and no request that is under way is left without an answer', async () => {
   const { couch } = await startCouch()
   for (let round = 0; round < 5; round++) {
     const db = couch.db(`deleted-${round}`)
@@ -152,21 +150,20 @@ test('where its port is taken it takes the next', async () => {
 
 test('a start that is given up rejects with the reason and leaves nothing behind', async () => {
   const reason = new Error('no longer wanted')
-  await expect(startEmbeddedCouch({ log, signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  await expect(startEmbedded({ log, signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   const giveUp = new AbortController()
-  const starting = startEmbeddedCouch({ log, port: 16_984, signal: giveUp.signal })
+  const starting = startEmbedded({ log, port: 16_984, signal: giveUp.signal })
   setImmediate(() => giveUp.abort(reason))
   await expect(starting).rejects.toBe(reason)
 })
 
 test('it ends with its parent, also when the parent is killed', async () => {
-  const [home, program] = [await createFolder(tmpdir()), await compile('couch', 'pouchdb-guard')]
   const script = `
-    import { startEmbeddedCouch } from ${JSON.stringify(program)}
+    import { startCouch } from 'couchdb-sidecar-embedded'
     const log = { debug() {}, error() {} }
-    console.log((await startEmbeddedCouch({ log, port: 16984 })).url)`
+    console.log((await startCouch({ log, port: 16984 })).url)`
   const parent = spawn(process.execPath, ['--input-type=module', '-e', script], {
-    env: { ...process.env, TMPDIR: home },
+    cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const [url] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
@@ -174,20 +171,3 @@ test('it ends with its parent, also when the parent is killed', async () => {
   parent.kill('SIGKILL')
   await eventually(() => expect(fetch(new URL(url).origin)).rejects.toThrow())
 })
-
-/** As it is installed: JavaScript, below a node_modules. Returns the URL of the first. */
-async function compile(...names: string[]): Promise<string> {
-  const root = new URL('../../', import.meta.url).pathname
-  const outdir = await createFolder(join(root, 'node_modules', '.cache'))
-  const entryPoints = names.map((name) => join(root, 'sidecar', 'embedded', `${name}.ts`))
-  await build({ entryPoints, outdir, bundle: true, packages: 'external', platform: 'node', format: 'esm' })
-  return pathToFileURL(join(outdir, `${names[0]}.js`)).href
-}
-
-/** A new folder, which goes with the test. */
-async function createFolder(parent: string): Promise<string> {
-  await mkdir(parent, { recursive: true })
-  const folder = await mkdtemp(join(parent, 'embedded-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  return folder
-}

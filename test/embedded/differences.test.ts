@@ -5,9 +5,10 @@
 import { pbkdf2Sync } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { startCouch, type EmbeddedCouch } from '../../embedded/src/couch.ts'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
-import { startEmbeddedCouch, type EmbeddedCouch } from '../../sidecar/embedded/couch.ts'
+import build from '../acceptance/build.ts'
 import { uniqueName } from '../support/couchdb.ts'
 import { answerOf } from '../support/answers.ts'
 
@@ -16,7 +17,8 @@ let couch: Couch
 let db: Database
 
 beforeAll(async () => {
-  server = await startEmbeddedCouch({ log: pino({ level: 'silent' }), port: 17_984 })
+  await build()
+  server = await startCouch({ log: pino({ level: 'silent' }), port: 17_984 })
   couch = createCouch({ url: server.url })
 })
 

@@ -4,12 +4,11 @@ import { Hono } from 'hono'
 import { createTransport } from 'nodemailer'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { startMailCatcher } from '../../sidecar/embedded/mail-catcher.ts'
+import { startMailCatcher } from '../../embedded/src/mail-catcher.ts'
 import { mailboxPage } from '../../sidecar/embedded/mailbox-page.ts'
-import { createManualClock } from '../support/manual-clock.ts'
 
 async function startCatcher(port = 11_025) {
-  const catcher = await startMailCatcher({ log: pino({ level: 'silent' }), port, clock: createManualClock() })
+  const catcher = await startMailCatcher({ log: pino({ level: 'silent' }), port })
   const transport = createTransport(catcher.smtpUrl)
   onTestFinished(async () => {
     transport.close()
@@ -37,7 +36,7 @@ test('it keeps what was sent, with both texts', async () => {
     text: 'Hello\n',
     html: '<b>Hello</b>\n',
     messageId: '<1@example.com>',
-    receivedAt: '2030-01-01T00:00:00.000Z',
+    receivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
   })
 })
 

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
+import { startOnFreePort } from '../../embedded/src/free-port.ts'
 import { startOwnedProcess } from '../support/owned-process.ts'
 import { skipFor } from '../support/features.ts'
 

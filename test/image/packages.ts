@@ -1,5 +1,6 @@
 /** Which packages the image has, by package-lock.json. */
 import { join } from 'node:path'
+import embeddedJson from '../../embedded/package.json' with { type: 'json' }
 import packageJson from '../../package.json' with { type: 'json' }
 import { read } from './files.ts'
 
@@ -11,7 +12,7 @@ interface Locked {
 const { packages } = JSON.parse(read('package-lock.json')) as { packages: Readonly<Record<string, Locked>> }
 
 /** The names that are asked for, but not to run beside a CouchDB. */
-export const notInProduction = Object.keys({ ...packageJson.devDependencies, ...packageJson.optionalDependencies })
+export const notInProduction = Object.keys({ ...packageJson.devDependencies, ...embeddedJson.dependencies })
 
 /** The names of all that is needed to run beside a CouchDB, of every platform. */
 export const production: ReadonlySet<string> = new Set(

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { startOnFreePort } from '../../sidecar/embedded/free-port.ts'
+import { startOnFreePort } from '../../embedded/src/free-port.ts'
 import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
 
 export interface PrivateCouch {

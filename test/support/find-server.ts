@@ -1,5 +1,6 @@
 import pino from 'pino'
-import { startEmbeddedCouch } from '../../sidecar/embedded/couch.ts'
+import { startCouch } from '../../embedded/src/couch.ts'
+import build from '../acceptance/build.ts'
 import { findCouchBinary, startCouchBinary } from './couchdb-binary.ts'
 import { startCouchContainer } from './couchdb-container.ts'
 
@@ -34,7 +35,8 @@ const sources: Readonly<Record<ServerKind, () => Promise<Started | undefined>>> 
   },
   container: startCouchContainer,
   embedded: async () => {
-    const couch = await startEmbeddedCouch({ log: pino({ level: 'silent' }), port: 15984 })
+    await build()
+    const couch = await startCouch({ log: pino({ level: 'silent' }), port: 15984 })
     return { url: couch.url, stop: () => couch.close() }
   },
 }

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { SidecarError } from '../core/errors.ts'
 
 const PORTS_TRIED = 100
 
@@ -18,7 +17,7 @@ export async function startOnFreePort<T>(preferred: number, start: (port: number
       if (await isFree(port)) throw thrown
     }
   }
-  throw new SidecarError('no_port', `no free port from ${preferred} to ${preferred + PORTS_TRIED - 1} on 127.0.0.1`)
+  throw new Error(`no free port from ${preferred} to ${preferred + PORTS_TRIED - 1} on 127.0.0.1`)
 }
 
 async function isFree(port: number): Promise<boolean> {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import type { Logger } from 'pino'
 import { startOnFreePort } from './free-port.ts'
-import { startPouchdbServer } from './pouchdb-server.ts'
+import type { Log } from './log.ts'
+import { startServer } from './process.ts'
 
 export interface EmbeddedCouchOptions {
-  readonly log: Logger
+  readonly log: Log
   /** Tried first, then the next free one. Default 5984. */
   readonly port?: number
   /** Gives up starting. */
@@ -18,20 +18,20 @@ export interface EmbeddedCouch {
 }
 
 /**
- * The CouchDB for somebody who has none: pouchdb-server in a process of its own, on 127.0.0.1 only, with its databases
- * in memory. For trying things out and for tests; `docs/quirks.md` says where it differs from CouchDB. Throws `ConfigError` where it is not
- * installed, `SidecarError` where it does not start.
+ * A server that speaks like CouchDB: pouchdb-server's `express-pouchdb` in a process of its own, on 127.0.0.1 only, with its
+ * databases in memory. For trying things out and for tests; couchdb-sidecar's `docs/quirks.md` says where it differs from
+ * CouchDB. Throws where it does not start, and the signal's reason.
  *
  * @example
- * const couch = await startEmbeddedCouch({ log })
+ * const couch = await startCouch({ log: console })
  * console.log(couch.url) // http://admin:…@127.0.0.1:5984
  * await couch.close()
  */
-export function startEmbeddedCouch(options: EmbeddedCouchOptions): Promise<EmbeddedCouch> {
+export function startCouch(options: EmbeddedCouchOptions): Promise<EmbeddedCouch> {
   const { log, signal, port: preferred = 5984 } = options
   const password = randomBytes(16).toString('hex')
   return startOnFreePort(preferred, async (port) => {
-    const server = await startPouchdbServer({ port, password, log, signal })
+    const server = await startServer({ port, password, log, signal })
     return { url: `http://admin:${password}@127.0.0.1:${port}`, close: () => server.stop() }
   })
 }

@@ -1,7 +1,7 @@
-/** Faults of pouchdb-server that are mended in its text, when Node reads it: `pouchdb-guard.ts` says which. */
+/** Faults of PouchDB's server that are mended in its text, when Node reads it: `main.ts` says which. */
 import Module from 'node:module'
 
-/** Text of pouchdb-server, by the file it stands in, and what is read in its place. */
+/** Text of its packages, by the file it stands in, and what is read in its place. */
 const MENDS: readonly (readonly [file: RegExp, from: string, to: string])[] = [
   [
     /[\\/]pouchdb-validation[\\/]lib[\\/]index\.js$/,

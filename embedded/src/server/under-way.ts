@@ -1,6 +1,6 @@
-/** Ends requests to a database when it is deleted, as CouchDB does: see `pouchdb-guard.ts`. */
+/** Ends requests to a database when it is deleted, as CouchDB does: see `main.ts`. */
 import type http from 'node:http'
-import { answer } from './pouchdb-answer.ts'
+import { answer } from './answer.ts'
 
 const databasePath = ({ url = '' }: http.IncomingMessage): string => /^\/[^/?]*/.exec(url)?.[0] ?? ''
 

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
-import type { Logger } from 'pino'
-import type { SMTPServerDataStream, SMTPServerSession } from 'smtp-server'
-import { systemClock, isoTime, type Clock } from '../core/clock.ts'
+import PostalMime from 'postal-mime'
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import { startOnFreePort } from './free-port.ts'
-import { loadOptional } from './optional.ts'
+import type { Log } from './log.ts'
 
 /** A message as it was received. */
 export interface CaughtMail {
@@ -12,7 +11,7 @@ export interface CaughtMail {
   readonly id: number
   /** The address in its `From` header, or of the envelope where it has none. */
   readonly from: string
-  /** The addresses of the envelope: to whom it was delivered, whatever the headers say. */
+  /** The addresses of the envelope: to whom it was delivered, even if the headers say otherwise. */
   readonly to: readonly string[]
   readonly subject: string
   readonly text: string
@@ -32,26 +31,18 @@ export interface MailCatcher {
 }
 
 export interface MailCatcherOptions {
-  readonly log: Logger
+  readonly log: Log
   /** Tried first, then the next free one. Default 1025. */
   readonly port?: number
-  readonly clock?: Clock
 }
 
 const MAX_MAILS = 100
 const MAX_BYTES = 10 * 1024 * 1024
 
 /**
- * The mail server for somebody who has none: takes every message, delivers none, and keeps the last hundred to look
- * at (`mailboxPage`). On 127.0.0.1 only. Throws `ConfigError` where its optional dependencies are not installed.
+ * A mail server that takes every message, delivers none, and keeps the last hundred to look at. On 127.0.0.1 only.
  */
-export async function startMailCatcher({
-  log,
-  port = 1025,
-  clock = systemClock,
-}: MailCatcherOptions): Promise<MailCatcher> {
-  const { SMTPServer } = await loadOptional('smtp-server', 'SMTP_URL', () => import('smtp-server'))
-  const { default: PostalMime } = await loadOptional('postal-mime', 'SMTP_URL', () => import('postal-mime'))
+export async function startMailCatcher({ log, port = 1025 }: MailCatcherOptions): Promise<MailCatcher> {
   const mails: CaughtMail[] = []
   let received = 0
 
@@ -67,7 +58,7 @@ export async function startMailCatcher({
       text: parsed.text ?? '',
       html: parsed.html ?? '',
       messageId: parsed.messageId ?? '',
-      receivedAt: isoTime(clock.now()),
+      receivedAt: new Date().toISOString(),
     }
     if (mails.push(mail) > MAX_MAILS) mails.shift()
     log.info({ to: mail.to, subject: mail.subject }, 'mail caught')

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { startCouch, startMailCatcher } from '../../embedded/src/index.ts'
+import { ConfigError, SidecarError } from '../../sidecar/core/errors.ts'
+import { standIn, type Embedded } from '../../sidecar/embedded/start.ts'
+
+const embedded: Embedded = { startCouch, startMailCatcher } // its types are those that the sidecar expects
+const signal = new AbortController().signal
+
+test('a package that is not installed is a fault of the settings that names both ways out', async () => {
+  const name: string = 'not-installed'
+  const starting = standIn(
+    'COUCHDB_URL',
+    () => Promise.resolve(),
+    signal,
+    () => import(name) as Promise<Embedded>,
+  )
+  await expect(starting).rejects.toThrow(ConfigError)
+  await expect(starting).rejects.toThrow('set COUCHDB_URL, or npm install couchdb-sidecar-embedded')
+})
+
+test('one that is broken fails with its own reason', async () => {
+  const broken = new Error('broken')
+  const starting = standIn(
+    'SMTP_URL',
+    () => Promise.resolve(),
+    signal,
+    () => Promise.reject(broken),
+  )
+  await expect(starting).rejects.toBe(broken)
+})
+
+test('what does not start is an error of ours, unless it was given up', async () => {
+  const taken = new Error('no free port')
+  const starting = (signal: AbortSignal) =>
+    standIn(
+      'SMTP_URL',
+      () => Promise.reject(taken),
+      signal,
+      () => Promise.resolve(embedded),
+    )
+  await expect(starting(signal)).rejects.toMatchObject({ code: 'embedded', message: 'no free port', cause: taken })
+  await expect(starting(signal)).rejects.toThrow(SidecarError)
+  const reason = new Error('no longer wanted')
+  await expect(starting(AbortSignal.abort(reason))).rejects.toBe(reason)
+})
