@@ -1,5 +1,5 @@
 # docker build --tag couchdb-sidecar .          docs/designs/image.md says why it is as it is
-ARG NODE_VERSION=20
+ARG NODE_VERSION=24
 
 FROM node:${NODE_VERSION}-bookworm-slim AS build
 WORKDIR /app
