@@ -1,4 +1,5 @@
 /** Files of an older copy are put back under a sidecar that goes on: what was written since is in none of its places. */
+import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../sidecar/couch/database.ts'
 import type { Seq } from '../sidecar/couch/documents.ts'
@@ -88,6 +89,40 @@ test('documents written into older copies are handled, behind the places and bey
   }
   await proxy.up()
   await isHandled('after', 6)
+})
+
+test('documents written into an older copy are handled where a visit was open all the time', async () => {
+  needs('private server')
+  const proxy = await startFaultyProxy(server!.url)
+  const [database] = await make({ couch: createTestCouch({ url: server!.url }) }, 'o-db-open')
+  await installDocstate(database!, {})
+  let begun = false
+  const rig = startFleet('o', {
+    ...{ url: server!.url, by: proxy.url, ...SELDOM, graceMs: 500 },
+    register: (control, handled) =>
+      control.safe('order', 'paid', async (doc, { signal }) => {
+        handled.push(doc._id)
+        begun ||= doc._id === 'endless'
+        if (doc._id === 'endless') await once(signal, 'abort')
+        return { ...doc, state: 'invoiced' }
+      }),
+  })
+  const handle = async (prefix: string, count: number) => {
+    await put(database!, prefix, count)
+    rig.tell(database!.name)
+    await eventually(() => expect(rig.handled).toEqual(expect.arrayContaining(ids(prefix, count))))
+  }
+  await handle('before', 10)
+  const copy = await server!.copy()
+  await handle('lost', 40)
+  await database!.put(order('endless'))
+  rig.tell(database!.name)
+  await eventually(() => expect(begun).toBe(true))
+  await proxy.down()
+  await server!.restart(only(copy, [database!.name]))
+  await put(database!, 'after', 6)
+  await proxy.up()
+  await eventually(() => expect(rig.handled).toEqual(expect.arrayContaining(ids('after', 6))))
 })
 
 /** Writes the events of all databases into one of its own; the server has a feed of all databases. */

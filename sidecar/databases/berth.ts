@@ -5,22 +5,11 @@ import type { Bell } from '../feed/bell.ts'
 import type { KeptPlace, PlaceStore } from '../feed/place-store.ts'
 import type { Matched } from './matching.ts'
 
-/** What is known of a database that is visited now and then. */
+/** A database that is visited now and then. */
 export interface Berth {
   readonly name: string
-  /** What is handled there; undefined before the first visit. */
-  matched: Matched | undefined
-  /** Keeps its place; undefined before the first visit. */
-  places: PlaceStore | undefined
-  /** Where the last visit ended; undefined before the first, and when it is of another life. */
-  place: KeptPlace | undefined
-  /** What visits wait for, one after the other; undefined if they wait for nothing. */
-  waits: Waits | undefined
-  /** How far the database was when it was at rest; undefined if it may not be. */
-  done: Extent | undefined
-  /** How far it was when all were looked at, with the files of all readings. */
-  reading: Reading | undefined
-  /** Somebody has told of a change there, once: `reading` may not have it. */
+  known: Known
+  /** Somebody has told of a change there, once: the last look at all may not have it. */
   wasTold: boolean
   /** Looks one after the other that have not found it. */
   missing: number
@@ -30,42 +19,46 @@ export interface Berth {
   visit: OpenVisit | undefined
 }
 
+/** What is known of a database. Another one of the same name, or an older copy, has one of its own. */
+export interface Known {
+  /** What is handled there; undefined before the first visit. */
+  matched: Matched | undefined
+  /** Keeps its place; undefined before the first visit. */
+  places: PlaceStore | undefined
+  /** Where the last visit ended; undefined before the first. */
+  place: KeptPlace | undefined
+  /** How often the connection had broken when the place was last known to hold. */
+  breaks: number
+  /** What visits wait for, one after the other; undefined if they wait for nothing. */
+  waits: Waits | undefined
+  /** How far the database was when it was at rest; undefined if it may not be. */
+  done: Extent | undefined
+  /** How far it was when all were looked at since the last break, with the files of all readings. */
+  reading: Reading | undefined
+  /** The place that was compared with it. */
+  compared: KeptPlace | undefined
+}
+
 export interface OpenVisit {
   readonly bell: Bell
   /** Ends it: what runs has the grace period. */
   leave(reason: Error): void
 }
 
-export const createBerth = (name: string): Berth => ({
-  name,
-  matched: undefined,
-  places: undefined,
-  place: undefined,
-  waits: undefined,
-  done: undefined,
-  reading: undefined,
-  wasTold: false,
-  missing: 0,
-  isLeft: false,
-  visit: undefined,
+const nothing = (): Known => ({
+  ...{ matched: undefined, places: undefined, place: undefined, breaks: 0 },
+  ...{ waits: undefined, done: undefined, reading: undefined, compared: undefined },
 })
 
-/** It is, or may be, another database of the same name. */
-export function forgetPlace(berth: Berth): void {
-  berth.matched = undefined // its design document may be another, or none
-  berth.places = undefined // it remembers a revision
-  berth.place = undefined
-  berth.waits = undefined
-  berth.done = undefined
-  berth.reading = undefined
-}
+export const createBerth = (name: string): Berth => ({
+  ...{ name, known: nothing(), wasTold: false, missing: 0, isLeft: false, visit: undefined },
+})
 
-/** Its place is read anew before the next visit: an older copy, which has another, may have been put back. */
-export function doubtPlace(berth: Berth): void {
-  berth.place = undefined
-  berth.places = undefined
+/** It is, or may be, another database of the same name. What a visit that is open has known is its own from now on. */
+export function forget(berth: Berth): void {
+  berth.known = nothing()
 }
 
 /** Whether a sweep has found more in it than was there when it was left. */
-export const isNews = ({ place, done }: Berth, found: Reading): boolean =>
+export const isNews = ({ place, done }: Known, found: Reading): boolean =>
   !done || hasNews(found, done) || (place?.life !== undefined && place.life !== found.life)

@@ -8,13 +8,13 @@ import { within } from '../core/within.ts'
 import { createSweeps } from '../couch/sweeps.ts'
 import type { FleetReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
-import { createBerth, doubtPlace, forgetPlace, type Berth } from './berth.ts'
+import { createBerth, forget, type Berth } from './berth.ts'
 import { WHO_IS_THERE_MS } from './follow.ts'
 import { workOut, type JobOf } from './jobs.ts'
 import { createSweep } from './sweep.ts'
 import { Visits, type VisitsOptions } from './visits.ts'
 
-export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'jobOf' | 'onEnd' | 'sweepMs'> {
+export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'jobOf' | 'breaks' | 'onEnd' | 'sweepMs'> {
   /** Globs. */
   readonly databases: readonly string[]
   /** Names that are followed. */
@@ -40,6 +40,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const jobOf = workOut(options.jobOf)
   /** Of those that are followed. */
   const broken = new Set<string>()
+  let breaks = 0
   let swept = 0
   let started = false
 
@@ -47,6 +48,7 @@ export function createFleet(options: FleetOptions): Fleet {
     ...options,
     berths,
     jobOf,
+    breaks: () => breaks,
     onEnd(berth, again) {
       if (berth.isLeft) berths.delete(berth.name)
       else if (again) tell(berth.name)
@@ -70,16 +72,16 @@ export function createFleet(options: FleetOptions): Fleet {
     if (isOurs(name)) visits.tell(berthOf(name))
   }
 
-  /** After a break of what is followed: the server may have been started again with older copies. */
+  /** The server may be started again with older copies: nothing that was read before says where a database is. */
   function doubt(): void {
-    for (const berth of berths.values()) if (!berth.visit) doubtPlace(berth)
-    sweeps.soon()
+    breaks += 1
+    for (const { known } of berths.values()) known.reading = undefined
   }
 
   /** It may be another one of the same name now, or an older copy. */
   function renew(name: string): void {
     const berth = berths.get(name)
-    if (berth) forgetPlace(berth)
+    if (berth) forget(berth)
     berth?.visit?.leave(new Error('the database is another one')) // another visit follows
     tell(name)
   }
@@ -113,10 +115,24 @@ export function createFleet(options: FleetOptions): Fleet {
       await within(clock, WHO_IS_THERE_MS, sharing.known, signal).catch(() => undefined)
       events.subscribe('database:created', ({ event }) => renew(event.database), { signal })
       events.subscribe('database:updated', ({ event }) => tell(event.database), { signal })
-      events.subscribe('feed:broken', ({ event }) => except.has(event.database) && broken.add(event.database), {
-        signal,
-      })
-      events.subscribe('feed:connected', ({ event }) => broken.delete(event.database) && doubt(), { signal })
+      events.subscribe(
+        'feed:broken',
+        ({ event }) => {
+          if (!except.has(event.database)) return
+          broken.add(event.database)
+          doubt()
+        },
+        { signal },
+      )
+      events.subscribe(
+        'feed:connected',
+        ({ event }) => {
+          if (!broken.delete(event.database)) return
+          doubt()
+          sweeps.soon()
+        },
+        { signal },
+      )
       sharing.onChange(() => sweeps.soon(), signal)
       await together([(until) => visits.run(until), (until) => sweeps.run(until)], signal)
     },

@@ -4,6 +4,7 @@ import type { Life } from '../couch/database.ts'
 import type { Seq } from '../couch/documents.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
 import { extentOf, filesAfter, furthest, hasNews, isBehind, type Extent } from '../couch/shard-seqs.ts'
+import type { Reading } from '../couch/survey.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import { createWaits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
@@ -11,7 +12,7 @@ import { pagesOf } from '../feed/change.ts'
 import { createPlaceStore, type PlaceStore } from '../feed/place-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
-import type { Berth } from './berth.ts'
+import type { Berth, Known } from './berth.ts'
 import { matchAgain, matching } from './matching.ts'
 import { prepare, type PrepareOptions } from './prepare.ts'
 
@@ -22,6 +23,8 @@ export interface VisitOptions
   readonly slots: Slots
   /** Whose the places are: of all who have the same handlers. */
   readonly owner: string
+  /** How often the connection has broken, after which an older copy may be there. */
+  readonly breaks: () => number
   /** Whether other databases wait until this visit is over. */
   readonly isCrowded: () => boolean
   readonly onEngine: (engine: Engine) => void
@@ -46,35 +49,38 @@ const [LINGER_MS, CROWDED_MS] = [1000, 50]
  * done. Throws `CouchError` where it could not begin, and the signal's reason.
  */
 export async function visit(berth: Berth, options: VisitOptions, bell: Bell, signal: AbortSignal): Promise<Visited> {
-  const { couch, name, owner, clock, onEngine, onRead, isCrowded } = options
+  const { couch, name, owner, clock, breaks, onEngine, onRead, isCrowded } = options
   const database = couch.db(name)
-  const store = (berth.places ??= createPlaceStore(database, owner))
-  const isFirst = berth.place === undefined
-  berth.place ??= await store.load(signal)
-  const { rest } = berth.place ?? {}
-  if (isFirst && rest && !berth.wasTold && isWhereItWas(berth)) return atRest(berth, rest.nextAt)
-  if (!berth.matched) {
+  const { known } = berth
+  if (known.breaks !== breaks()) known.place = known.places = undefined // an older copy, which has another, may be there
+  const store = (known.places ??= createPlaceStore(database, owner))
+  const isFirst = known.place === undefined
+  known.place ??= await store.load(signal)
+  const { rest } = known.place ?? {}
+  if (isFirst && rest && !berth.wasTold && isWhereItWas(known)) return atRest(known, rest.nextAt)
+  if (!known.matched) {
     const ddoc = await prepare(options, signal)
     if (!ddoc) return { kind: 'missing' }
-    berth.matched = matching(options, ddoc)
+    known.matched = matching(options, ddoc)
   }
-  let { matched } = berth
+  let { matched } = known
 
-  const listFirst = berth.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
-  const before = { changes: berth.reading?.changes ?? 0, files: furthest(berth.done?.files, berth.reading?.files) }
+  const listFirst = known.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
+  const before = { changes: known.reading?.changes ?? 0, files: furthest(known.done?.files, known.reading?.files) }
   let read: Seq | undefined
   let takenBefore = 0
-  berth.done = undefined
+  known.done = undefined
   const leaving = new AbortController()
   const places: PlaceStore = {
-    load: () => Promise.resolve(berth.place),
+    load: () => Promise.resolve(known.place),
     async save(place, signal) {
+      if (berth.known !== known) return // it is the place of another database
       const unrested = { ...place, rest: undefined }
       // What waits for a deploy is at rest for us; whoever begins after the deploy has to list it.
       const kept = matched.table === options.table ? place : unrested
       const isToCount = options.counts?.undeclared.has(name) // by the list of each visit, also after a restart
       await store.save(isToCount ? unrested : kept, signal)
-      berth.place = isToCount ? unrested : place
+      known.place = isToCount ? unrested : place
     },
     isPutBack: (signal) => store.isPutBack(signal),
   }
@@ -85,15 +91,15 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     prepare: (until) => prepare(options, until),
     async matchAgain(rev, until) {
       const again = await matchAgain(options, matched, rev, until)
-      if (again !== matched && berth.place) berth.place = { ...berth.place, rest: undefined } // until it is listed
-      berth.matched = matched = again
+      if (again !== matched && known.place) known.place = { ...known.place, rest: undefined } // until it is listed
+      known.matched = matched = again
       return again.table
     },
     visit: {
       places,
       listFirst,
       nextAt: listFirst ? undefined : rest?.nextAt,
-      waits: (berth.waits ??= createWaits(() => clock.ticks())),
+      waits: (known.waits ??= createWaits(() => clock.ticks())),
       read: (from, signal) =>
         readWhenTold({ ...options, readPage, life, isPutBack: (until) => places.isPutBack(until), from, bell }, signal),
     },
@@ -106,13 +112,16 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     onRead()
     return page
   }
-  let isKnown = !isFirst || hasAllOf(berth)
-  /** A sweep has compared it with the place; not where the place is new here, and not after a failure. */
+  let isBegin = true
+  /** Nothing is asked at the beginning if the last look at all databases says it. */
   async function life(place: Seq | undefined, signal: AbortSignal): Promise<Life> {
-    const { reading } = berth
-    if (!reading || !isKnown) return database.life(place, { signal })
-    isKnown = false
-    return { life: reading.life, isBehind: false, copies: 1 }
+    const { reading } = known
+    const isSaid = isBegin && reading !== undefined && says(reading, place, isFirst)
+    isBegin = false
+    const count = breaks()
+    const found = isSaid ? { life: reading.life, isBehind: false, copies: 1 } : await database.life(place, { signal })
+    known.breaks = count
+    return found
   }
 
   onEngine(engine)
@@ -122,12 +131,12 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     bell.ring()
     try {
       const visited = await untilRest(until)
-      if (visited.kind === 'rest') berth.done = beyond(before, read)
+      if (visited.kind === 'rest') known.done = beyond(before, read)
       return visited
     } finally {
       leaving.abort(new Error('the visit is over'))
       await running
-      if (berth.waits?.size === 0) berth.waits = undefined // thousands of databases wait for nothing
+      if (known.waits?.size === 0) known.waits = undefined // thousands of databases wait for nothing
     }
   })
 
@@ -148,14 +157,18 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 }
 
 /** A restart finds it as it was left: there is nothing to do before its time. */
-const isWhereItWas = ({ place, reading }: Berth): boolean =>
+const isWhereItWas = ({ place, reading }: Known): boolean =>
   reading !== undefined && place?.life === reading.life && !hasNews(reading, extentOf(place.seq))
 
-/** The last look at all databases had each file as far as the place, so that nothing has to be asked. */
-function hasAllOf({ place, reading }: Berth): boolean {
-  if (!place || !reading) return false
-  const before = extentOf(place.seq)
-  return Object.keys(before.files ?? {}).every((uuid) => uuid in (reading.files ?? {})) && !isBehind(reading, before)
+/**
+ * Whether a look at all databases says that the place holds: it has seen every file that the place is of, and none was
+ * behind. A place that was read here is later than the look; the next one compares it.
+ */
+function says(reading: Reading, place: Seq | undefined, isLoaded: boolean): boolean {
+  if (place === undefined || reading.seq === undefined) return false
+  const [now, before] = [extentOf(reading.seq), extentOf(place)] // not with the files of earlier looks
+  const isOfAll = Object.keys(before.files ?? {}).every((uuid) => uuid in (now.files ?? {}))
+  return isOfAll && !(isLoaded && isBehind(now, before))
 }
 
 /**
@@ -169,7 +182,7 @@ function beyond(before: Extent, read: Seq | undefined): Extent {
   return { changes: Math.max(before.changes, now.changes), seq: read, files: filesAfter(now, before) }
 }
 
-function atRest(berth: Berth, nextAt: number | undefined): Visited {
-  berth.done = berth.reading
+function atRest(known: Known, nextAt: number | undefined): Visited {
+  known.done = known.reading
   return { kind: 'rest', nextAt }
 }

@@ -6,7 +6,7 @@ import { Strikes } from '../couch/strikes.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { Bell } from '../feed/bell.ts'
-import { forgetPlace, type Berth } from './berth.ts'
+import { forget, type Berth } from './berth.ts'
 import type { WorkedOut } from './jobs.ts'
 import { Turns } from './turns.ts'
 import { visit, type VisitOptions } from './visit.ts'
@@ -148,7 +148,7 @@ export class Visits {
       if (visited.kind === 'broken') return this.#failed(name, visited.code)
       isRead = true
       this.#strikes.succeeded()
-      if (visited.kind === 'missing') forgetPlace(berth)
+      if (visited.kind === 'missing') forget(berth)
       else if (visited.nextAt !== undefined) this.#comeAgain(name, visited.nextAt - this.#options.clock.now())
     } catch (thrown) {
       if (signal.aborted) return

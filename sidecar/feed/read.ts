@@ -12,6 +12,8 @@ export interface ReadOptions {
   readonly readPage: ReadPage
   /** See `Source`. Asked before the first page, and after each failure. */
   readonly life: (place: Seq | undefined, signal: AbortSignal) => Promise<Life>
+  /** Where it grows, an older copy may have been put back: `life` is asked again. */
+  readonly breaks?: () => number
   /** See `FollowOptions`. */
   readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   readonly from?: Place | undefined
@@ -41,10 +43,16 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
   let isConnected = false
   let failures = 0
   let hasFailed = false
+  let breaks = options.breaks?.()
 
   while (!signal.aborted) {
     try {
       const heard = await bell.hear(signal)
+      if (options.breaks?.() !== breaks) {
+        breaks = options.breaks?.()
+        life = undefined
+        hasFailed = true
+      }
       if (life === undefined) {
         const found = await options.life(place.seq === SEQ_ZERO ? undefined : place.seq, signal)
         const why = whyRestart(place, found, hasFailed && ((await options.isPutBack?.(signal)) ?? false))
