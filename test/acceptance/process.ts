@@ -1,5 +1,7 @@
 /** The sidecar as a process of the compiled program, or as a container: it can be killed, paused, and has an exit code. */
 import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { launch } from './launch.ts'
@@ -21,7 +23,12 @@ export async function launchProcess(settings: Settings): Promise<SidecarProcess>
   const gone = once(child, 'close')
   const isAlive = () => child.exitCode === null && child.signalCode === null
   const lines = createLines()
-  for (const stream of [child.stdout!, child.stderr!]) createInterface({ input: stream }).on('line', lines.add)
+  const kept = fileOf(settings.SIDECAR_NAME, child.pid)
+  for (const stream of [child.stdout!, child.stderr!]) {
+    createInterface({ input: stream }).on('line', lines.add)
+    if (kept) stream.pipe(kept, { end: false })
+  }
+  if (kept) void gone.then(() => kept.end())
   const killed = async () => {
     kill()
     await gone
@@ -49,6 +56,10 @@ export async function launchProcess(settings: Settings): Promise<SidecarProcess>
     throw thrown
   }
 }
+
+/** Where its output is kept, for a person to read: in the folder TEST_LOGS. */
+const fileOf = (name = 'sidecar', pid: number | undefined) =>
+  process.env.TEST_LOGS ? createWriteStream(join(process.env.TEST_LOGS, `${name}-${pid}.log`)) : undefined
 
 /** As `runCommand`, always as a process. */
 export async function runProcess(args: readonly string[], settings: Settings = {}): Promise<Ended> {

@@ -74,11 +74,12 @@ async function putBack(copies: Copies, { nodes, whole, random, board }: Scene): 
     ['their first range', (copy: FileCopy) => only(copy, NAMES, FIRST_RANGE)],
     ['their last range', (copy: FileCopy) => only(copy, NAMES, LAST_RANGE)],
   ] as const)
+  console.log(`putting back an older copy of ${what}`)
   for (const node of nodes) await node.kill()
   await Promise.all(nodes.map((node, i) => node.restart(part(copies[i]!))))
   await whole()
   const began = performance.now()
   await probe(board)
-  console.log(`an older copy of ${what}: recovered ${((performance.now() - began) / 1000).toFixed(1)} s later`)
+  console.log(`recovered ${((performance.now() - began) / 1000).toFixed(1)} s later`)
   return [copies]
 }
