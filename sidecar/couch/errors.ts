@@ -6,12 +6,12 @@ export type CouchErrorCode =
   | 'timeout' // no answer in the time given
   | 'garbled' // an answer that is not what CouchDB says: a proxy's page, half a body, more than we hold
   | 'overloaded' // 429, 503, `all_dbs_active`
-  | 'server' // any other 5xx
+  | 'server' // any other 5xx, and any other 412: a cluster whose nodes cannot be reached answers so
   | 'unauthorized' // 401
   | 'forbidden' // 403
   | 'not_found' // 404
   | 'conflict' // 409
-  | 'exists' // 412
+  | 'exists' // 412 `file_exists`
   | 'too_large' // 413
   | 'bad_request' // any other 4xx
 
@@ -94,7 +94,7 @@ const byStatus: Readonly<Record<number, CouchErrorCode>> = {
   404: 'not_found',
   408: 'timeout',
   409: 'conflict',
-  412: 'exists',
+  412: 'server',
   413: 'too_large',
   429: 'overloaded',
   503: 'overloaded',
@@ -103,6 +103,7 @@ const byStatus: Readonly<Record<number, CouchErrorCode>> = {
 /** The code for an HTTP status and CouchDB's `error` word. */
 export function codeOf(status: number, error?: string): CouchErrorCode {
   if (error === 'all_dbs_active') return 'overloaded'
+  if (error === 'file_exists') return 'exists'
   if (error === 'missing_stub') return 'bad_request' // 412, of a document whose attachment is not there
   return byStatus[status] ?? (status >= 500 ? 'server' : 'bad_request')
 }
