@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import { CouchError } from './errors.ts'
+import { askNode } from './node.ts'
 import { dbInfo, names } from './schemas.ts'
 import { segment } from './path.ts'
 
@@ -49,8 +50,7 @@ export async function readIndexCopies(
   const copies = await Promise.all(
     nodes.map(async (node): Promise<IndexCopy[]> => {
       try {
-        const path = `_node/${segment(node)}/${shard}/${ddoc}/_info`
-        const answer = await couch.request({ path, ...options }, copyAnswer)
+        const answer = await askNode(couch, node, `${shard}/${ddoc}/_info`, copyAnswer, options)
         const { pending_updates: pending, update_seq: seq = 0, updater_running } = answer.view_index ?? answer
         return pending === undefined ? [] : [{ node, range, seq, pending, isRunning: updater_running === true }]
       } catch (thrown) {

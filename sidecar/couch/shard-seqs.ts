@@ -12,6 +12,7 @@ import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import { seqText, type DbInfo, type Seq } from './documents.ts'
 import { CouchError } from './errors.ts'
+import { askNode } from './node.ts'
 
 /** How far a database is. */
 export interface Extent {
@@ -108,7 +109,7 @@ async function hasLost(
 ): Promise<boolean> {
   const shard = encodeURIComponent(`shards/${range}/${db_name}.${instance_start_time}`)
   try {
-    const file = await couch.request({ path: `_node/${encodeURIComponent(node)}/${shard}`, ...options }, shardFile)
+    const file = await askNode(couch, node, shard, shardFile, options)
     return file.uuid.startsWith(uuid) && file.update_seq < seq
   } catch (thrown) {
     options?.signal?.throwIfAborted()

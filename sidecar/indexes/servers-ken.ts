@@ -3,7 +3,7 @@ import type { Couch } from '../couch/client.ts'
 import type { CallOptions } from '../couch/database.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import type { Server } from './server.ts'
-import { segment } from '../couch/path.ts'
+import { askNode } from '../couch/node.ts'
 
 /**
  * Whether the server builds indexes itself (`ken`): `on` if any node does, `absent` where it cannot, `unknown` where it
@@ -35,7 +35,7 @@ export async function findServersKen(
 /** Undefined where there is no such thing. */
 async function sectionOf(couch: Couch, node: string, options?: CallOptions): Promise<Section | undefined> {
   try {
-    return await couch.request({ path: `_node/${segment(node)}/_config/ken`, ...options }, ken)
+    return await askNode(couch, node, '_config/ken', ken, options)
   } catch (thrown) {
     if (isCouchError(thrown, 'not_found')) return undefined
     throw thrown

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { isCouchError, retryTable, type CouchErrorCode } from '../../sidecar/couch/errors.ts'
-import { done, names, rowsOf, stored, type Schema } from '../../sidecar/couch/schemas.ts'
+import { askNode } from '../../sidecar/couch/node.ts'
+import { anything, done, names, rowsOf, stored, type Schema } from '../../sidecar/couch/schemas.ts'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -113,6 +114,19 @@ test('a server that does not answer ends in a timeout, and an abort ends it at o
   const asked = couch.request({ path: '_all_dbs', signal: abort.signal })
   abort.abort(new Error('enough'))
   await expect(asked).rejects.toThrow('enough')
+})
+
+test('a node that does not answer is asked once more', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const ask = () => askNode(couch, 'couchdb@a/b', '_versions', anything, { timeoutMs: 100 })
+  proxy.plan(() => silence)
+  expect(await codeOf(ask())).toBe('timeout')
+  expect(proxy.requests.map(({ path }) => path)).toEqual(Array(2).fill('/_node/couchdb%40a%2Fb/_versions'))
+  proxy.plan(() => undefined)
+  proxy.next(silence)
+  proxy.next(answerWith(200, '{"javascript_engine":{"name":"quickjs"}}'))
+  expect(await ask()).toEqual({ javascript_engine: { name: 'quickjs' } })
 })
 
 test('a port where nobody listens is unreachable', async () => {
