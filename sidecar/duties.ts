@@ -29,6 +29,12 @@ export const writesEvents =
   ({ options }: Member): boolean =>
     options.global_changes === globalChangesDb
 
+/** Whether a sidecar keeps the accounts of this control database. */
+export const keepsAccounts =
+  (controlDb: string) =>
+  ({ options }: Member): boolean =>
+    (options.control as { database?: unknown } | undefined)?.database === controlDb
+
 /** Whether a sidecar builds indexes. */
 export const keepsIndexes = ({ options }: Member): boolean => options.indexes === true
 

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { keepUserDatabases } from './accounts/deleted-databases.ts'
 import type { Config } from './config.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
@@ -26,7 +27,7 @@ import type { Templates } from './mail/templates.ts'
 import { createDbUpdates } from './global-changes/reading/db-updates.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
 import { shareBuckets } from './global-changes/writing/share.ts'
-import { dutiesOf, hasDuty, keepsIndexes, ROLE, writesEvents } from './duties.ts'
+import { dutiesOf, hasDuty, keepsAccounts, keepsIndexes, ROLE, writesEvents } from './duties.ts'
 import { patternsOf } from './databases/roster.ts'
 import { serveDatabases } from './databases/serve.ts'
 import { createRoutes, MAILBOX, showsMails } from './routes.ts'
@@ -152,6 +153,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       areTold,
     })
     live.onChange('ken', (now) => indexes.change(now), signal)
+    const share = createShare({ ...who, takesPart: keepsAccounts(controlDb), signal })
     const noting = { indexes, database: couch.db(controlDb), worker: name, clock, log }
     const parts = [
       (until: AbortSignal) => admission.watch(until),
@@ -161,6 +163,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       (until: AbortSignal) => live.whenKnown(until).then(() => globalChanges.run(until)),
       (until: AbortSignal) => live.whenKnown(until).then(() => indexes.run(until)),
       (until: AbortSignal) => keepNotes(noting, until),
+      (until: AbortSignal) => keepUserDatabases({ couch, controlDb, events, share, clock, random, log }, until),
     ]
     await together(parts, signal)
   } catch (thrown) {

@@ -80,6 +80,8 @@ export interface Database {
   getMany(ids: readonly string[], options?: ReadManyOptions): Promise<StoredDoc[]>
   /** The documents whose ids begin so, in the order of their ids. */
   withPrefix(prefix: string, options?: CallOptions): Promise<StoredDoc[]>
+  /** The ids that begin so, in their order, a thousand at a time. */
+  idsWithPrefix(prefix: string, options?: CallOptions): AsyncGenerator<readonly string[]>
   /** The `_local` documents of these ids, as far as they are there. Not every server can (`local.ts`). */
   locals(ids: readonly string[], options?: CallOptions): Promise<Doc[]>
   /** One document. Prefer the writer where many are written. Returns the new revision. */
@@ -104,6 +106,7 @@ export interface Database {
 
 /** A cluster asked for as many answers waits for every copy there is. */
 const MORE_THAN_COPIES = 100
+const ID_PAGE = 1000
 
 /** Ids keep the slash of `_design/` and `_local/`, everything else in them is encoded. */
 const docPath = (id: string) => {
@@ -171,6 +174,16 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true }
       const { rows } = await call(allDocs, { path: '_all_docs', query }, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
+    },
+    async *idsWithPrefix(prefix, options) {
+      for (let startkey = prefix; ;) {
+        const query = { startkey, endkey: `${prefix}\u{10ffff}`, limit: ID_PAGE }
+        const { rows } = await call(allDocs, { path: '_all_docs', query }, options)
+        const ids = rows.map(({ key }) => key)
+        yield ids
+        if (ids.length < ID_PAGE) return
+        startkey = `${ids.at(-1)!}\u0000`
+      }
     },
     async locals(ids, options) {
       const request = {

@@ -1,0 +1,55 @@
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import { isAmong } from '../core/glob.ts'
+import type { Couch } from '../couch/client.ts'
+import { listDatabases } from '../couch/survey.ts'
+import { createSweeps, type Sweeps } from '../couch/sweeps.ts'
+import type { Events } from '../events/channels.ts'
+import type { Share } from '../workers/share.ts'
+import { createAccounts } from './accounts.ts'
+import { ownershipIdOf, userDatabasesOf } from './names.ts'
+
+export interface DeletedDatabasesOptions {
+  readonly couch: Couch
+  readonly controlDb: string
+  readonly events: Events
+  /** One of the workers looks. */
+  readonly share: Share
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** Where no event tells of it. */
+const EVERY_MS = 600_000
+
+/** Has the accounts looked at whose databases are gone, as by an admin's hand, so that they are made again. */
+export function keepUserDatabases(options: DeletedDatabasesOptions, signal: AbortSignal): Promise<void> {
+  const { couch, controlDb, events, share, clock, random, log } = options
+  const control = couch.db(controlDb)
+  const accounts = createAccounts(control)
+  const globs = [userDatabasesOf(controlDb)]
+  const isOfUser = (name: string) => isAmong(name, globs)
+
+  async function sweep(signal: AbortSignal): Promise<void> {
+    if (!share.isOurs(controlDb)) return
+    const there = new Set(await listDatabases(couch, isOfUser, signal))
+    for await (const ids of control.idsWithPrefix(ownershipIdOf(''), { signal })) {
+      const databases = ids.map((id) => id.slice(ownershipIdOf('').length))
+      for (const database of databases) if (!there.has(database)) await remind(database, signal)
+    }
+  }
+
+  async function remind(database: string, signal: AbortSignal): Promise<void> {
+    const account = await accounts.ofDatabase(database, { signal })
+    if (account?.database !== database || account.state !== 'ready') return // it is not made yet, or looked at already
+    log.warn({ db: database }, "a user's database is gone; it is made again")
+    await accounts.remind(account.address, { signal })
+  }
+
+  const sweeps: Sweeps = createSweeps({ sweep, everyMs: () => EVERY_MS, clock, random, log })
+  events.subscribe('database:deleted', ({ event }) => isOfUser(event.database) && sweeps.soon(), { signal })
+  share.onChange(() => sweeps.soon(), signal)
+  return sweeps.run(signal)
+}

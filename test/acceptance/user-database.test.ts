@@ -1,0 +1,35 @@
+/** The database of a user, deleted by an admin's hand. */
+import { expect, test } from 'vitest'
+import { accountIdOf } from '../../sidecar/accounts/names.ts'
+import { createTestCouch } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { newDevice, register, startWatching, type Registration } from './registration.ts'
+import { startSidecar } from './start.ts'
+
+/** As soon as the account is ready. */
+const databaseOf = ({ control }: Registration, owner: string) =>
+  eventually(async () => {
+    const account = await control.admin.get(accountIdOf(owner))
+    expect(account).toMatchObject({ state: 'ready', database: expect.any(String) as string })
+    return account.database as string
+  })
+
+test('it is made again, also if it was deleted while no sidecar ran', async () => {
+  const registration = await startWatching()
+  const device = newDevice({ owner: 'deleted@example.com' })
+  await register(registration, device)
+  const database = await databaseOf(registration, device.owner)
+  const couch = createTestCouch()
+  const isThere = () =>
+    eventually(async () => expect(await couch.db(database).info()).toMatchObject({ db_name: database }))
+  await isThere()
+
+  await couch.db(database).drop()
+  await isThere()
+  await databaseOf(registration, device.owner)
+
+  await registration.sidecar.stop()
+  await couch.db(database).drop()
+  await startSidecar(registration.settings)
+  await isThere()
+})
