@@ -2,11 +2,15 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { silence, silenceAfterUpstream, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
+import { createControl } from './control.ts'
+import { launch } from './launch.ts'
 import { startProcessWith, writeModule } from './own-handlers.ts'
-import type { Settings } from './sidecar.ts'
+import { settingsOf } from './registration.ts'
+import { createLines, type Settings } from './sidecar.ts'
 import { runCommand, startSidecar } from './start.ts'
 
 /** An order is paid, and its handler runs: it has asked whether it may end. */
@@ -92,6 +96,30 @@ test('told twice to stop, it ends at once', async () => {
   const stopped = sidecar.stop()
   await eventually(() => expect(sidecar.log.map(({ msg }) => msg).join()).toContain('told again it ends at once'))
   expect(await Promise.all([stopped, sidecar.stop()])).toEqual([1, 1])
+})
+
+test.each([
+  ['SIGTERM', 'is away', 'down'],
+  ['SIGINT', 'is silent', 'silent'],
+] as const)('told by %s to stop while it starts, where CouchDB %s: it stops in good order', async (name, _, how) => {
+  const proxy = await startFaultyProxy()
+  proxy.plan(() => silence)
+  if (how === 'down') await proxy.down()
+  const { child, kill } = launch(
+    ['start'],
+    settingsOf(await createControl(), { COUCHDB_URL: proxy.url, SIDECAR_PORT: '0' }),
+  )
+  onTestFinished(kill)
+  const gone = once(child, 'close')
+  const lines = createLines()
+  createInterface({ input: child.stdout! }).on('line', lines.add)
+  await eventually(() => {
+    if (how === 'silent') return expect(proxy.requests).not.toEqual([])
+    expect(lines.output()).toContain('waiting for CouchDB')
+  })
+  child.kill(name)
+  expect(await gone).toEqual([0, null])
+  await eventually(() => expect(lines.log.at(-1)).toMatchObject({ msg: 'stopped' })) // lines come after the end of their stream
 })
 
 test('told to stop while CouchDB is away: it ends all the same, as if it had been killed', async () => {
