@@ -1,5 +1,5 @@
 import type { Couch, CouchRequest } from './client.ts'
-import { isCouchError } from './errors.ts'
+import { CouchError, isCouchError } from './errors.ts'
 import type { ReadMany, ReadManyOptions } from './read-many.ts'
 import type { Sign } from './signature.ts'
 import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, Seq, StoredDoc } from './documents.ts'
@@ -114,9 +114,26 @@ const docPath = (id: string) => {
   return prefix + segment(id.slice(prefix.length))
 }
 
+/** CouchDB says `not_found` with every 404 of a database. One without it is of a proxy, and says nothing of the database. */
+function provenMissing(missing: CouchError): CouchError {
+  if (missing.error === 'not_found') return missing
+  const { request, status, reason } = missing
+  const cause = { cause: missing }
+  return new CouchError(
+    'garbled',
+    { request, ...(status && { status }), reason: `${reason}, not in CouchDB's words` },
+    cause,
+  )
+}
+
 export function createDatabase(couch: Couch, name: string, readMany: ReadMany, first = false): Database {
-  const call = <T>(schema: Schema<T>, request: CouchRequest, options?: CallOptions) =>
-    couch.request({ db: name, first, ...request, ...options }, schema)
+  async function call<T>(schema: Schema<T>, request: CouchRequest, options?: CallOptions): Promise<T> {
+    try {
+      return await couch.request({ db: name, first, ...request, ...options }, schema)
+    } catch (thrown) {
+      throw isCouchError(thrown, 'not_found') ? provenMissing(thrown) : thrown
+    }
+  }
 
   const database: Database = {
     name,

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Logger } from 'pino'
 import type { CallOptions, Database } from '../couch/database.ts'
-import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Doc, Leaf, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import { patiently } from '../couch/patiently.ts'
 import type { WriteOptions, Writer } from '../couch/writer.ts'
@@ -49,6 +49,9 @@ const MOST_CLAIMS = 5
 /** After so many tries of anything else, and again as many, it is told. */
 const TELL_TRIES = 10
 
+/** So often a server, or a proxy before it, has to say that a document is not there at all. */
+const MOST_DENIALS = 4
+
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 
 export function createStore({ database, writer, askHeld, clock, random, signal, closing, log }: StoreOptions): Store {
@@ -74,14 +77,24 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
     }
   }
 
-  /** What there is now: of several branches ours, as long as it is there. */
-  async function read(flight: Flight, held: 'held' | 'perhaps' | 'hardly'): Promise<StoredDoc | undefined> {
-    const leaves = (how: CallOptions) => database.leaves(flight.id, how)
+  /** What there is now: of several branches ours, as long as it is there; undefined where all are deleted. */
+  async function read(flight: Flight, held: 'held' | 'perhaps' | 'hardly'): Promise<StoredDoc | undefined | 'denied'> {
+    const leaves = (how: CallOptions) => leavesOf(flight.id, how)
     const ask = () => (held === 'hardly' ? leaves({ signal }) : askHeld(leaves, held === 'held'))
     const found = await patiently(ask, { clock, random, signal })
+    if (found.length === 0) return 'denied'
     const living = found.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(flight, leaf)) ?? living[0]
     return current && docOf(current)
+  }
+
+  /** As `database.leaves`. A document that was there has a leaf, if only a deleted one: it takes several to deny that. */
+  async function leavesOf(id: string, how: CallOptions): Promise<Leaf[]> {
+    for (let tries = 1; ; tries++) {
+      const found = await database.leaves(id, how)
+      if (found.length > 0 || tries === MOST_DENIALS) return found
+      await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+    }
   }
 
   return async (flight, wanted, onUnsure) => {
@@ -111,12 +124,14 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
         await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
       }
 
-      const current = await read(flight, hadClaim ? 'held' : unsure ? 'perhaps' : 'hardly')
+      const found = await read(flight, hadClaim ? 'held' : unsure ? 'perhaps' : 'hardly')
+      const current = found === 'denied' ? undefined : found
       if (current?._rev === flight.doc._rev) {
         if (isNewClaim && error?.rowOf && tries >= MOST_CLAIMS) return { kind: 'refused', failure: error }
         continue // it did not arrive: once more
       }
       if (isNewClaim) return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
+      if (found === 'denied') return { kind: 'lost' } // purged, or its database is another: it tells of no write of ours
       if (!current || !holdsClaim(flight, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
         return unsure && !wantsClaim && !takenOver(flight, current) ? { kind: 'stored' } : { kind: 'lost' }

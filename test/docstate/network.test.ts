@@ -5,6 +5,7 @@ import type { Control } from '../../sidecar/docstate/control.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {
+  answerWith,
   cut,
   cutAfterUpstream,
   delay,
@@ -58,6 +59,31 @@ for (const [what, fault] of faults) {
     })
   }
 }
+
+test.each([
+  ['a page of a proxy', answerWith(404, '<html>404 Not Found</html>', 'text/html')],
+  ['no body', answerWith(404, 'null')],
+  ['the words of CouchDB', answerWith(404, '{"error":"not_found","reason":"missing"}')],
+  ['no leaves', answerWith(200, '[]')],
+])(
+  'a save that did not arrive is not taken for stored where it is said that the document is not there: %s',
+  async (_, fault) => {
+    const { db, proxy, through } = await setUp()
+    const ran: string[] = []
+    let bulks = 0
+    let reads = 0
+    const isRead = ({ method, path }: SeenRequest) => method === 'GET' && path.endsWith('/o')
+    proxy.plan((request) => {
+      if (isBulk(request)) return bulks++ === 1 ? cut : undefined
+      return isRead(request) && bulks === 2 && reads++ === 0 ? fault : undefined
+    })
+    await startRig(through, invoice(ran))
+    await db.put({ _id: 'o', type: 'order', state: 'paid' })
+    await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+    expect(reads).toBeGreaterThan(0)
+    expect(ran).toEqual(['o'])
+  },
+)
 
 const COUNT = amount(40, 100)
 
