@@ -22,7 +22,7 @@ export interface DeletedDatabasesOptions {
 }
 
 /** Where no event tells of it. */
-const EVERY_MS = 600_000
+const EVERY_MS = 60_000
 
 /** Has the accounts looked at whose databases are gone, as by an admin's hand, so that they are made again. */
 export function keepUserDatabases(options: DeletedDatabasesOptions, signal: AbortSignal): Promise<void> {

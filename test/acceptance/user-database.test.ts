@@ -14,14 +14,17 @@ const databaseOf = ({ control }: Registration, owner: string) =>
     return account.database as string
   })
 
-test('it is made again, also if it was deleted while no sidecar ran', async () => {
+/** Where no feed tells of all databases they are compared each minute. */
+const within = 90_000
+
+test('it is made again, also if it was deleted while no sidecar ran', { timeout: 3 * within }, async () => {
   const registration = await startWatching()
   const device = newDevice({ owner: 'deleted@example.com' })
   await register(registration, device)
   const database = await databaseOf(registration, device.owner)
   const couch = createTestCouch()
   const isThere = () =>
-    eventually(async () => expect(await couch.db(database).info()).toMatchObject({ db_name: database }))
+    eventually(async () => expect(await couch.db(database).info()).toMatchObject({ db_name: database }), { within })
   await isThere()
 
   await couch.db(database).drop()
