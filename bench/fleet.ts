@@ -216,7 +216,7 @@ async function steadily(couch: Couch, names: readonly string[], id: string): Pro
 }
 
 const write = (couch: Couch, name: string, _id: string) =>
-  patiently(() => couch.db(name).put({ _id, type: 'order', state: 'paid', written_at: Date.now() }))
+  withRetries(() => couch.db(name).put({ _id, type: 'order', state: 'paid', written_at: Date.now() }))
 
 /** Requests of ours to see what became of them. */
 let asked = 0
@@ -224,7 +224,7 @@ let asked = 0
 let failed = 0
 
 /** A server that is asked too much fails now and then, which is one of the figures. */
-async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+async function withRetries<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await ask()
@@ -243,7 +243,7 @@ async function handled(couch: Couch, names: readonly string[], id: string): Prom
   asked = 0
   await inParallel(names, async (name) => {
     while (Date.now() < until) {
-      const doc = await patiently(() => couch.db(name).get(id))
+      const doc = await withRetries(() => couch.db(name).get(id))
       if (doc.state === 'invoiced') return void delays.push(Number(doc.handled_at) - Number(doc.written_at))
       asked += 1
       await sleep(200)

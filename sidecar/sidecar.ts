@@ -3,8 +3,8 @@ import { keepUserDatabases } from './accounts/deleted-databases.ts'
 import type { Config } from './config.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
-import { createMemory } from './core/memory.ts'
-import { Slots } from './core/slots.ts'
+import { createByteBudget } from './core/byte-budget.ts'
+import { Semaphore } from './core/semaphore.ts'
 import { together } from './core/together.ts'
 import { createAdmission } from './couch/admission.ts'
 import { createCouch, type CouchOptions } from './couch/client.ts'
@@ -102,13 +102,13 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       random,
       log,
     })
-    const memory = createMemory(config.memoryBytes)
-    const turns = new Slots(() => most)
+    const byteBudget = createByteBudget(config.memoryBytes)
+    const turns = new Semaphore(() => most)
     const patterns = patternsOf(config)
     const tallies = createTallies(patterns)
     const readers = { open: 0, dropped: 0 }
     const sources = {
-      ...{ version, engines, tallies: tallies.all, memory, mails: mailer.counts, readers, inbox: noArrivals() },
+      ...{ version, engines, tallies: tallies.all, byteBudget, mails: mailer.counts, readers, inbox: noArrivals() },
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
@@ -131,7 +131,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const areTold = () => live.of('global_changes').update_db
     const compiler = createCompiler()
     const tables = createTables({ config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl })
-    const settings = { worker: name, memory, turns, quarantine: new Quarantine(clock), leaseMs, graceMs }
+    const settings = { worker: name, byteBudget, turns, quarantine: new Quarantine(clock), leaseMs, graceMs }
     registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const who = { registry, role: ROLE, self: name }
     const sharing = createSharing({ ...who, serves: hasDuty, signal })

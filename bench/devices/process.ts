@@ -12,7 +12,7 @@ import type { Db, Pouch } from '../../client/src/pouch.ts'
 import { createLink } from '../../client/src/sync/link.ts'
 import { openRemote, type Target } from '../../client/src/sync/remote.ts'
 import { runSession } from '../../client/src/sync/session.ts'
-import { createSlots } from '../../client/src/sync/slots.ts'
+import { createSemaphore } from '../../client/src/sync/semaphore.ts'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { delaysFigure } from '../figures.ts'
 import { inParallel } from '../in-parallel.ts'
@@ -58,10 +58,10 @@ async function costOf(what: string, work: (channel: Channel) => Promise<unknown>
 async function measureLive(): Promise<Line[]> {
   const leaving = new AbortController()
   setMaxListeners(0, leaving.signal)
-  const slots = createSlots(1)
+  const semaphore = createSemaphore(1)
   const quietly = { onChange: () => undefined, onNews: () => undefined, onRefused: () => undefined }
   const links = channels.flatMap(({ first, second, target }) =>
-    [first, second].map((local) => createLink({ PouchDB, local, target, slots, roundMs: 30_000, ...quietly })),
+    [first, second].map((local) => createLink({ PouchDB, local, target, semaphore, roundMs: 30_000, ...quietly })),
   )
   for (const link of links) link.follow(true)
   const running = links.map((link) => link.run(leaving.signal))

@@ -14,7 +14,7 @@ import type { Store } from './store.ts'
 import { createLink } from './sync/link.ts'
 import { createLinks, type Wanted } from './sync/links.ts'
 import type { Target } from './sync/remote.ts'
-import { createSlots } from './sync/slots.ts'
+import { createSemaphore } from './sync/semaphore.ts'
 
 /** How the syncs go. */
 export interface Syncs {
@@ -61,7 +61,7 @@ const SLOTS = 2
 
 export function createEngine(options: EngineOptions): Engine {
   const { PouchDB, inbox, store, view, openLocal, hashing, roundMs, onChange, onRefused } = options
-  const slots = createSlots(SLOTS)
+  const semaphore = createSemaphore(SLOTS)
   let failure: Failure | undefined
   let isRunning = false
 
@@ -75,7 +75,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   const openLink = ({ local, target }: Wanted, onNews: () => void, refused: { readonly channel?: string }) =>
     createLink({
-      ...{ PouchDB, local: openLocal(local), target, slots, roundMs, onNews },
+      ...{ PouchDB, local: openLocal(local), target, semaphore, roundMs, onNews },
       onChange() {
         onChange()
         if (control.statusOf(CONTROL).failure) registrar.check() // revoked, or moved?

@@ -4,7 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import { isAmong } from '../core/glob.ts'
 import type { Couch } from '../couch/client.ts'
 import { listDatabases } from '../couch/survey.ts'
-import { createSweeps, type Sweeps } from '../couch/sweeps.ts'
+import { createPeriodicRun, type PeriodicRun } from '../couch/periodic.ts'
 import type { Events } from '../events/channels.ts'
 import type { Share } from '../workers/share.ts'
 import { createAccounts } from './accounts.ts'
@@ -48,7 +48,7 @@ export function keepUserDatabases(options: DeletedDatabasesOptions, signal: Abor
     await accounts.remind(account.address, { signal })
   }
 
-  const sweeps: Sweeps = createSweeps({ sweep, everyMs: () => EVERY_MS, clock, random, log })
+  const sweeps: PeriodicRun = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random, log })
   events.subscribe('database:deleted', ({ event }) => isOfUser(event.database) && sweeps.soon(), { signal })
   share.onChange(() => sweeps.soon(), signal)
   return sweeps.run(signal)

@@ -1,4 +1,4 @@
-import { Slots } from '../core/slots.ts'
+import { Semaphore } from '../core/semaphore.ts'
 import type { Couch } from '../couch/client.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { countStates } from '../docstate/operator/status.ts'
@@ -15,7 +15,7 @@ export async function countDatabases(
   databases: readonly string[],
   terminal: Pick<Terminal, 'note' | 'redraw' | 'signal'>,
 ): Promise<Counted[]> {
-  const slots = new Slots(() => TOGETHER)
+  const semaphore = new Semaphore(() => TOGETHER)
   let done = 0
   async function count(database: string): Promise<Counted> {
     try {
@@ -29,7 +29,7 @@ export async function countDatabases(
       if (databases.length > TOGETHER) terminal.redraw?.(`counting: ${done} of ${databases.length} databases`)
     }
   }
-  const counted = await Promise.all(databases.map((database) => slots.during(() => count(database))))
+  const counted = await Promise.all(databases.map((database) => semaphore.run(() => count(database))))
   terminal.redraw?.('')
   return counted
 }

@@ -6,7 +6,7 @@ import { withDeadline } from './deadline.ts'
 import { CouchError } from './errors.ts'
 import { exchange, exchangeJson } from './exchange.ts'
 import { segment } from './path.ts'
-import { createPlaces } from './places.ts'
+import { createConnectionLimit } from './connection-limit.ts'
 import { anything, type Schema } from './schemas.ts'
 import { createSign, type Sign } from './signature.ts'
 
@@ -85,7 +85,7 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
   const times = { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 10_000 } // how long to wait is the caller's
   const agent = new Agent({ connections, pipelining: 1, ...times, maxResponseSize: MAX_ANSWER_BYTES })
   const endless = new Agent({ pipelining: 1, ...times })
-  const inPlace = createPlaces(connections, kept) // one waits here, where it can be overtaken, and its time does not run
+  const withConnection = createConnectionLimit(connections, kept) // one waits here, where it can be overtaken, and its time does not run
 
   /** What is to be sent, but for how long it may take. */
   function prepare({ method = 'GET', db, path, query, body, json }: CouchRequest, dispatcher: Agent) {
@@ -108,7 +108,7 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
           onSent?.()
           return withDeadline(asked.name, timeoutMs, signal, (deadline) => exchangeJson({ ...asked, signal: deadline }))
         }
-        return waits ? begin() : inPlace(begin, first, signal)
+        return waits ? begin() : withConnection(begin, first, signal)
       }
       const answer = await (patienceMs ? withDeadline(asked.name, patienceMs, signal, turn) : turn(signal))
       return fitting(schema, answer, asked.name)

@@ -1,4 +1,4 @@
-import { Slots } from '../core/slots.ts'
+import { Semaphore } from '../core/semaphore.ts'
 import type { BulkRow, Doc } from './documents.ts'
 import type { Database } from './database.ts'
 import { CouchError, isCouchError, type CouchErrorCode } from './errors.ts'
@@ -26,7 +26,7 @@ export interface WriterOptions {
   /** Are added to. */
   readonly counts?: WriteCounts
   /** One is taken for each request; shared by the writers of many databases. Default one of its own. */
-  readonly turns?: Slots
+  readonly turns?: Semaphore
 }
 
 /** What a writer has done: requests, and what became of the documents in them. */
@@ -62,7 +62,7 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
  * Rows are matched by id, since servers may answer in another order; so a batch never holds an id twice.
  */
 export function createWriter(database: Database, options: WriterOptions): Writer {
-  const { signal, timeoutMs, counts = noWrites(), turns = new Slots(() => 1) } = options
+  const { signal, timeoutMs, counts = noWrites(), turns = new Semaphore(() => 1) } = options
   const waiting: Record<Kind, Pending[]> = { first: [], other: [] }
   /** Others were put off by the request before: the oldest leads this one, or what is large would wait for ever. */
   let othersLead = false
@@ -75,7 +75,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
     const kind = waiting.first.length > 0 ? 'first' : 'other'
     if (running || waiting[kind].length === 0 || asked.first || asked[kind]) return
     asked[kind] = true
-    turns.during(() => run(kind, goesOn), kind === 'first', signal).catch(giveUp)
+    turns.run(() => run(kind, goesOn), kind === 'first', signal).catch(giveUp)
   }
 
   async function run(kind: Kind, goesOn: boolean): Promise<void> {

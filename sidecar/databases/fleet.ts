@@ -4,8 +4,8 @@
  */
 import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
-import { within } from '../core/within.ts'
-import { createSweeps } from '../couch/sweeps.ts'
+import { withTimeout } from '../core/timeout.ts'
+import { createPeriodicRun } from '../couch/periodic.ts'
 import type { FleetReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
 import { createBerth, forget, type Berth } from './berth.ts'
@@ -105,14 +105,14 @@ export function createFleet(options: FleetOptions): Fleet {
       if (visits.find(berth)) swept += 1
     },
   })
-  const sweeps = createSweeps({ sweep, everyMs: () => lookAgainMs[areTold() ? 0 : 1], clock, random, log })
+  const sweeps = createPeriodicRun({ sweep, everyMs: () => lookAgainMs[areTold() ? 0 : 1], clock, random, log })
 
   return {
     async run(signal) {
       if (started) throw new Error('the fleet was started twice')
       started = true
       if (databases.length === 0) return
-      await within(clock, WHO_IS_THERE_MS, sharing.known, signal).catch(() => undefined)
+      await withTimeout(clock, WHO_IS_THERE_MS, sharing.known, signal).catch(() => undefined)
       events.subscribe('database:created', ({ event }) => renew(event.database), { signal })
       events.subscribe('database:updated', ({ event }) => tell(event.database), { signal })
       events.subscribe(

@@ -1,7 +1,7 @@
 import type { Random } from '../core/backoff.ts'
-import { within } from '../core/within.ts'
+import { withTimeout } from '../core/timeout.ts'
 import type { CouchError } from '../couch/errors.ts'
-import { patiently } from '../couch/patiently.ts'
+import { withRetries } from '../couch/with-retries.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import type { Sharing } from '../workers/sharing.ts'
 import { matchAgain, matching } from './matching.ts'
@@ -29,10 +29,10 @@ export async function followDatabase(options: FollowOptions, signal: AbortSignal
 
   for (;;) {
     const ask = () => prepare(options, signal)
-    const there = await patiently(ask, { clock, random, signal, onTrouble })
+    const there = await withRetries(ask, { clock, random, signal, onTrouble })
     if (there) {
       let matched = matching(options, there)
-      await within(clock, WHO_IS_THERE_MS, sharing.known, signal)
+      await withTimeout(clock, WHO_IS_THERE_MS, sharing.known, signal)
       const engine = createEngine({
         ...options,
         database: couch.db(name),

@@ -1,4 +1,4 @@
-import type { Slots } from '../core/slots.ts'
+import type { Semaphore } from '../core/semaphore.ts'
 import { untilAny } from '../core/until-any.ts'
 import type { Life } from '../couch/database.ts'
 import type { Seq } from '../couch/documents.ts'
@@ -20,7 +20,7 @@ export interface VisitOptions
   extends Omit<EngineOptions, 'database' | 'part' | 'prepare' | 'matchAgain' | 'visit'>, PrepareOptions {
   readonly random: Random
   /** Of all visits: for reading. */
-  readonly slots: Slots
+  readonly semaphore: Semaphore
   /** Whose the places are: of all who have the same handlers. */
   readonly owner: string
   /** How often the connection has broken, after which an older copy may be there. */

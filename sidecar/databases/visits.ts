@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { Slots } from '../core/slots.ts'
+import { Semaphore } from '../core/semaphore.ts'
 import { untilAny } from '../core/until-any.ts'
 import { CouchError, type CouchErrorCode } from '../couch/errors.ts'
-import { Strikes } from '../couch/strikes.ts'
+import { CircuitBreaker } from '../couch/circuit-breaker.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { Bell } from '../feed/bell.ts'
@@ -11,7 +11,7 @@ import type { WorkedOut } from './jobs.ts'
 import { Turns } from './turns.ts'
 import { visit, type VisitOptions } from './visit.ts'
 
-type OfOne = 'name' | 'kind' | 'table' | 'owner' | 'slots' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts'
+type OfOne = 'name' | 'kind' | 'table' | 'owner' | 'semaphore' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts'
 
 export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
   readonly berths: ReadonlyMap<string, Berth>
@@ -38,8 +38,8 @@ export class Visits {
   readonly counts = { visits: 0, reads: 0 }
   readonly #options: VisitsOptions
   readonly #turns = new Turns()
-  readonly #slots: Slots
-  readonly #strikes: Strikes
+  readonly #semaphore: Semaphore
+  readonly #breaker: CircuitBreaker
   readonly #underWay = new Set<Promise<void>>()
   /** Those that have not yet read anything. */
   #beginning = 0
@@ -49,8 +49,8 @@ export class Visits {
 
   constructor(options: VisitsOptions) {
     this.#options = options
-    this.#slots = new Slots(() => options.reads)
-    this.#strikes = new Strikes(options.clock)
+    this.#semaphore = new Semaphore(() => options.reads)
+    this.#breaker = new CircuitBreaker(options.clock)
   }
 
   get open(): number {
@@ -86,12 +86,12 @@ export class Visits {
     while (!signal.aborted && !this.#mistake) {
       this.#waiting = new AbortController()
       this.#turns.ripen(clock.ticks())
-      while (this.open < mostOpen && this.#beginning < reads * 2 && this.#strikes.restsUntil === undefined) {
+      while (this.open < mostOpen && this.#beginning < reads * 2 && this.#breaker.restsUntil === undefined) {
         const name = this.#turns.take()
         if (name === undefined) break
         this.#begin(name)
       }
-      const at = Math.min(this.#turns.nextAt() ?? Infinity, this.#strikes.restsUntil ?? Infinity)
+      const at = Math.min(this.#turns.nextAt() ?? Infinity, this.#breaker.restsUntil ?? Infinity)
       const pauseMs = Math.max(1, Math.min(60_000, at - clock.ticks()))
       const sleep = (until: AbortSignal) => clock.sleep(pauseMs, until)
       await untilAny([signal, this.#waiting.signal], sleep).catch(() => undefined)
@@ -137,7 +137,7 @@ export class Visits {
       name,
       counts: countsOf(name),
       log: child,
-      slots: this.#slots,
+      semaphore: this.#semaphore,
       isCrowded: () => this.waiting > 0,
       onRead,
       onEngine: (engine: Engine) => void engines.set(name, engine),
@@ -147,7 +147,7 @@ export class Visits {
       this.counts.visits += 1
       if (visited.kind === 'broken') return this.#failed(name, visited.code)
       isRead = true
-      this.#strikes.succeeded()
+      this.#breaker.succeeded()
       if (visited.kind === 'missing') forget(berth)
       else if (visited.nextAt !== undefined) this.#comeAgain(name, visited.nextAt - this.#options.clock.now())
     } catch (thrown) {
@@ -177,7 +177,7 @@ export class Visits {
   }
 
   #failed(name: string, code: CouchErrorCode): void {
-    this.#strikes.failed(code)
+    this.#breaker.failed(code)
     this.#comeAgain(name, AGAIN_MS * (1 + this.#options.random()))
   }
 

@@ -74,7 +74,7 @@ async function save<D extends Doc>(options: ContextOptions, flight: Flight, give
   if (flight.stopped) throw flight.stopped
   const { store, machines, now } = options
   const doc = readNext(given, flight.registration, machines) as Doc as D
-  const outcome = await flight.exclusive(() => store(flight, ownSave(flight, doc, machines, now())))
+  const outcome = await flight.mutex(() => store(flight, ownSave(flight, doc, machines, now())))
   if (outcome.kind === 'lost') throw new ClaimLost(`${flight.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
   if (doc.state !== flight.registration.state) {

@@ -1,4 +1,4 @@
-import { Durations } from '../core/durations.ts'
+import { Histogram } from '../core/histogram.ts'
 import { noWrites } from '../couch/writer.ts'
 import type { Stored } from './store.ts'
 import type { UndeclaredCount } from './undeclared.ts'
@@ -14,7 +14,7 @@ export class HandlerCounts {
   readonly runs: Record<Outcome['kind'], number> = {
     ...{ next: 0, nothing: 0, failed: 0, rejected: 0, 'claim-lost': 0, stopped: 0 },
   }
-  readonly took = new Durations()
+  readonly took = new Histogram()
   readonly claims: Record<Stored['kind'], number> = { stored: 0, accepted: 0, lost: 0, refused: 0 }
   /** Taken over from workers that gave no sign of life. */
   inherited = 0

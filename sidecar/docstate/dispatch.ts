@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
-import type { Share } from '../core/memory.ts'
+import type { BudgetShare } from '../core/byte-budget.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/revs.ts'
 import { isIdle, type Assess } from './assess.ts'
@@ -18,9 +18,9 @@ export interface DispatchOptions {
   readonly isOurs: (doc: StoredDoc) => boolean
   readonly laneOf: LaneOf
   /** What becomes of an entry whose worker was lost. */
-  readonly recover: { readonly fly: Fly; readonly share: Share }
+  readonly recover: { readonly fly: Fly; readonly share: BudgetShare }
   /** For a document with branches. */
-  readonly resolve: { readonly fly: Fly; readonly share: Share }
+  readonly resolve: { readonly fly: Fly; readonly share: BudgetShare }
   /** For a state that ends, with no time written down. */
   readonly stamp: (afterMs: number) => Fly
   readonly due: DueQueue

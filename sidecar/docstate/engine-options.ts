@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import type { Memory } from '../core/memory.ts'
-import type { Slots } from '../core/slots.ts'
+import type { ByteBudget } from '../core/byte-budget.ts'
+import type { Semaphore } from '../core/semaphore.ts'
 import type { Database } from '../couch/database.ts'
 import type { Events } from '../events/channels.ts'
 import type { PlaceStore } from '../feed/place-store.ts'
@@ -33,9 +33,9 @@ export interface EngineOptions {
   /** Added to; those who share it are counted together, in `health()` too. Default one of its own. */
   readonly counts?: Counts
   /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
-  readonly memory?: Memory
+  readonly byteBudget?: ByteBudget
   /** For writing, and for asking about what is held; shared by all engines of a process. Default two of its own. */
-  readonly turns?: Slots
+  readonly turns?: Semaphore
   /** For what processes die of; shared by all engines of a process. Default one of its own. */
   readonly quarantine?: Quarantine
   /** How long a claim is believed without a sign of life. Default 30 s. */

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { within } from '../core/within.ts'
+import { withTimeout } from '../core/timeout.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
 import type { Rest } from '../feed/place-store.ts'
 import type { Counts } from './counts.ts'
@@ -75,12 +75,12 @@ export function createEngine(options: EngineOptions): Engine {
   async function finish(): Promise<void> {
     const left = visit && rest()
     closing.abort(new Error('the sidecar stops'))
-    const settled = await within(clock, graceMs, dispatch.flights.whenIdle())
+    const settled = await withTimeout(clock, graceMs, dispatch.flights.whenIdle())
     if (!settled) {
       dispatch.flights.stop(new Error('the sidecar stops'))
-      await within(clock, LAST_WORDS_MS, dispatch.flights.whenIdle())
+      await withTimeout(clock, LAST_WORDS_MS, dispatch.flights.whenIdle())
     }
-    await within(clock, LAST_WORDS_MS, watch.savePlace(hard.signal, left))
+    await withTimeout(clock, LAST_WORDS_MS, watch.savePlace(hard.signal, left))
     hard.abort(new Error('the sidecar has stopped'))
   }
 

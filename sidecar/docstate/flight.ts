@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createExclusive, type Exclusive } from '../core/exclusive.ts'
+import { createMutex, type Mutex } from '../core/mutex.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { compareRevs } from '../couch/revs.ts'
@@ -37,7 +37,7 @@ export class Flight {
   branched = false
   /** The highest revision that came by, and was not told to be ours. It may be, if it came before our answer. */
   seen: string | undefined
-  #exclusive: Exclusive | undefined
+  #mutex: Mutex | undefined
   #stopped: Error | undefined
   #ended: Error | undefined
   #controller: AbortController | undefined
@@ -66,8 +66,8 @@ export class Flight {
   }
 
   /** One write on the document at a time: a renewal, the handler's own save, the last save. */
-  get exclusive(): Exclusive {
-    return (this.#exclusive ??= createExclusive())
+  get mutex(): Mutex {
+    return (this.#mutex ??= createMutex())
   }
 
   /** Why its handler was told to stop: the claim is lost, or the sidecar has no more time. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import type { Share } from '../core/memory.ts'
+import type { BudgetShare } from '../core/byte-budget.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
 import { Flight } from './flight.ts'
@@ -15,7 +15,7 @@ export interface Departure {
   readonly registration: Registration
   readonly fly: Fly
   /** The part of the memory that it takes from. */
-  readonly share: Share
+  readonly share: BudgetShare
   /** Called when what it asked for is done, or written down where it will be found again. */
   readonly settled: () => void
 }
@@ -143,7 +143,7 @@ export class Flights {
     for (const { flight } of this.#byId.values()) flight.stop(reason)
   }
 
-  /** Only the end of all patience, or a mistake of ours, comes here. */
+  /** Only the end of all retries, or a mistake of ours, comes here. */
   #crashed(flight: Flight, thrown: unknown): FlightEnd {
     if (!flight.stopped) this.#options.log.error({ doc: flight.id, err: thrown }, 'a flight broke off')
     return flight.stopped ? 'given-up' : 'not-taken'

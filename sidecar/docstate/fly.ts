@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { Slot, Slots } from '../core/slots.ts'
+import { Permit, Semaphore } from '../core/semaphore.ts'
 import type { BranchCheck } from './claims/branch-check.ts'
 import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
@@ -60,8 +60,8 @@ export function createFly(options: FlyOptions): Fly {
   const { concurrency } = registration.options
   const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
-  const running = new Slots(() => concurrency)
-  const beginning = new Slots(groupSize)
+  const running = new Semaphore(() => concurrency)
+  const beginning = new Semaphore(groupSize)
   const refused = new Set<string>()
   /** The most that have waited together since none did. */
   let most = 0
@@ -72,7 +72,7 @@ export function createFly(options: FlyOptions): Fly {
     return most <= FEW ? 1 : Math.ceil(most * PART)
   }
 
-  async function claimAndBegin(flight: Flight, run: Slot, begin: Slot): Promise<Begun | FlightEnd> {
+  async function claimAndBegin(flight: Flight, run: Permit, begin: Permit): Promise<Begun | FlightEnd> {
     if (unsafe) await begin.enter()
     if (closing.aborted) return 'given-up'
     if (flight.outdated || flight.maybeBranched) return 'look-again'
@@ -81,7 +81,7 @@ export function createFly(options: FlyOptions): Fly {
   }
 
   /** Undefined if the claim is ours, and says that its handler begins. */
-  async function win(flight: Flight, run: Slot, begin: Slot): Promise<FlightEnd | undefined> {
+  async function win(flight: Flight, run: Permit, begin: Permit): Promise<FlightEnd | undefined> {
     const giveWay = () => {
       begin.leave()
       run.leave()
@@ -140,8 +140,8 @@ export function createFly(options: FlyOptions): Fly {
     refused.add(claim.failure.reason)
   }
 
-  async function goAllTheWay(flight: Flight, run: Slot): Promise<FlightEnd> {
-    const begin = new Slot(beginning)
+  async function goAllTheWay(flight: Flight, run: Permit): Promise<FlightEnd> {
+    const begin = new Permit(beginning)
     const lost = timesLost(flight.before)
     const closed = quarantine.enter(lost)
     if (closed) await closed
@@ -161,7 +161,7 @@ export function createFly(options: FlyOptions): Fly {
   // Thousands wait here: for each there is this promise and its place, and nothing else.
   const takeTurn: Fly = (flight) =>
     new Promise((resolve, reject) => {
-      const run = new Slot(running)
+      const run = new Permit(running)
       run.take(() => void goAllTheWay(flight, run).then(resolve, reject))
     })
 

@@ -1,5 +1,5 @@
-import { createMemory } from '../core/memory.ts'
-import { Slots } from '../core/slots.ts'
+import { createByteBudget } from '../core/byte-budget.ts'
+import { Semaphore } from '../core/semaphore.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createPlaceStore } from '../feed/place-store.ts'
@@ -42,8 +42,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const {
     part = everything,
     counts = new Counts(),
-    memory = createMemory(12 * 1024 * 1024),
-    turns = new Slots(() => 2),
+    byteBudget = createByteBudget(12 * 1024 * 1024),
+    turns = new Semaphore(() => 2),
     quarantine = new Quarantine(options.clock),
     leaseMs = 30_000,
     sweepMs = 60_000,
@@ -68,7 +68,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   })
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })
   const settle = createSettle({ store, claims, machines, life, tell, clock, random, log })
-  const laneOf = createLanes(memory, (registration) =>
+  const laneOf = createLanes(byteBudget, (registration) =>
     createFly({ registration, claims, branchCheck, execute, settle, quarantine, life, ticks, log, closing }),
   )
   let current = workOut(options.table)
@@ -79,10 +79,10 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     ...{ assess, laneOf, due, leases: waits.leases, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
-    recover: { fly: createRecover({ store, life, clock, random, log }), share: memory.share() },
+    recover: { fly: createRecover({ store, life, clock, random, log }), share: byteBudget.share() },
     resolve: {
       fly: createResolve({ database, writer, table: options.table, due, waits, life, clock, log, signal }),
-      share: memory.share(),
+      share: byteBudget.share(),
     },
     stamp: createStamp({ store, clock, log }),
     onFull: (lane) => backlog.add(lane),

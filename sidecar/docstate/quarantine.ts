@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts'
-import { Slots } from '../core/slots.ts'
-import { within } from '../core/within.ts'
+import { Semaphore } from '../core/semaphore.ts'
+import { withTimeout } from '../core/timeout.ts'
 
 /** What was lost so often is to run without any other beside it. */
 const ALONE = 2
@@ -11,7 +11,7 @@ const ALONE = 2
  * own doing.
  */
 export class Quarantine {
-  readonly #suspects = new Slots(() => 1)
+  readonly #suspects = new Semaphore(() => 1)
   readonly #clock: Clock
   readonly #mostMs: number
   #running = 0
@@ -27,7 +27,7 @@ export class Quarantine {
 
   /** Takes a suspect its way, when no other is on it. */
   apart<T>(way: () => Promise<T>): Promise<T> {
-    return this.#suspects.during(way)
+    return this.#suspects.run(way)
   }
 
   /** Before a document is claimed, or its handler called: undefined if it may go on at once. Each needs one `leave`. */
@@ -50,10 +50,10 @@ export class Quarantine {
     this.#closed = { opened, open }
     if (this.#running > 0) {
       const empty = new Promise<void>((resolve) => (this.#whenEmpty = resolve))
-      await within(this.#clock, this.#mostMs, empty)
+      await withTimeout(this.#clock, this.#mostMs, empty)
       this.#whenEmpty = undefined
     }
     this.#running += 1
-    void within(this.#clock, this.#mostMs, opened).then(open)
+    void withTimeout(this.#clock, this.#mostMs, opened).then(open)
   }
 }

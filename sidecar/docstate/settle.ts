@@ -65,7 +65,7 @@ export function createSettle({ store, claims, machines, life, tell, clock, rando
     const now = clock.now()
     const doc = documentFor(flight, outcome, now)
     const ids = { doc: flight.id, type, state, outcome: outcome.kind }
-    const written = await flight.exclusive(async () => {
+    const written = await flight.mutex(async () => {
       try {
         return doc && (await write(flight, doc, now))
       } catch (thrown) {

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { CallOptions, Database } from '../couch/database.ts'
 import type { Doc, Leaf, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
-import { patiently } from '../couch/patiently.ts'
+import { withRetries } from '../couch/with-retries.ts'
 import type { WriteOptions, Writer } from '../couch/writer.ts'
 import { docstateOf } from './assess.ts'
 import { rebase } from './documents.ts'
@@ -37,7 +37,7 @@ export interface StoreOptions {
   readonly askHeld: AskHeld
   readonly clock: Clock
   readonly random: Random
-  /** The end of all patience. */
+  /** Ends all retries. */
   readonly signal: AbortSignal
   /** No claim is sent any more that cannot be there yet; its reason is thrown then. */
   readonly closing: AbortSignal
@@ -81,7 +81,7 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
   async function read(flight: Flight, held: 'held' | 'perhaps' | 'hardly'): Promise<StoredDoc | undefined | 'denied'> {
     const leaves = (how: CallOptions) => leavesOf(flight.id, how)
     const ask = () => (held === 'hardly' ? leaves({ signal }) : askHeld(leaves, held === 'held'))
-    const found = await patiently(ask, { clock, random, signal })
+    const found = await withRetries(ask, { clock, random, signal })
     if (found.length === 0) return 'denied'
     const living = found.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(flight, leaf)) ?? living[0]

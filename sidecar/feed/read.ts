@@ -1,6 +1,6 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import type { Slots } from '../core/slots.ts'
+import type { Semaphore } from '../core/semaphore.ts'
 import type { Life } from '../couch/database.ts'
 import { SEQ_ZERO, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
@@ -20,7 +20,7 @@ export interface ReadOptions {
   /** Rung when there may be more; read is only then, the first time too. */
   readonly bell: Bell
   /** Shared by all who read: each page takes one, and whoever has more to read waits for the next behind the others. */
-  readonly slots: Slots
+  readonly semaphore: Semaphore
   readonly clock: Clock
   readonly random: Random
 }
@@ -36,7 +36,7 @@ const FIRST_ROWS = 5
  * the same as `follow`, and like it never ends by itself, nor throws for what CouchDB does.
  */
 export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): AsyncGenerator<FeedEvent<Change>> {
-  const { readPage, bell, slots, clock, random } = options
+  const { readPage, bell, semaphore, clock, random } = options
   let place: Place = options.from ?? { seq: SEQ_ZERO }
   let life: string | undefined
   let together = FIRST_ROWS
@@ -61,7 +61,7 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
         life = found.life
         hasFailed = false
       }
-      const page = await slots.during(() => readPage(place.seq, together, signal))
+      const page = await semaphore.run(() => readPage(place.seq, together, signal))
       if (!isConnected) yield { kind: 'connected' }
       isConnected = true
       failures = 0

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import type { Clock } from '../core/clock.ts'
-import { createExclusiveByKey } from '../core/exclusive.ts'
-import { Slots } from '../core/slots.ts'
+import { createMutexByKey } from '../core/mutex.ts'
+import { Semaphore } from '../core/semaphore.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { loginFrom, nameIn, type Login } from '../couch/login.ts'
 import { MAX_CONNECTIONS, type Caller, type Credentials, type Sessions } from '../couch/session.ts'
@@ -52,14 +52,14 @@ export function createCallers(options: CallersOptions): CallerOf {
   /** Hashes of logins that were right when they were last tried. */
   const proven = new Set<string>()
   const failures = createFailedLogins(clock)
-  const oneByOne = createExclusiveByKey()
-  const slots = new Slots(() => MAX_CONNECTIONS)
+  const oneByOne = createMutexByKey()
+  const semaphore = new Semaphore(() => MAX_CONNECTIONS)
   const never = new AbortController().signal // the first to ask may leave before the others
 
   /** For one name one after the other: those under way might all fail. */
   const tryLogin = (key: string, login: Login, credentials: Credentials, client: string) =>
     oneByOne(login.name, () =>
-      slots.during(async () => {
+      semaphore.run(async () => {
         if (!proven.has(key)) checkLimits(login, client)
         const caller = await whoIs(credentials, never)
         proven.delete(key)

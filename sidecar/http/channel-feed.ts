@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Events } from '../events/channels.ts'
-import { createOutlet, type Outlet } from './outlet.ts'
+import { createBoundedStream, type BoundedStream } from './bounded-stream.ts'
 
 /** Of readers over HTTP, as plain numbers. */
 export interface ReaderCounts {
@@ -16,7 +16,7 @@ export interface ChannelFeed {
    * @param onClose called once, when it is over
    * @param lastId the `Last-Event-ID` of a reader that comes back
    */
-  open(onClose: () => void, lastId?: string): Outlet
+  open(onClose: () => void, lastId?: string): BoundedStream
   /** To everybody. */
   write(text: string): void
   /** Ends it for everybody. */
@@ -41,7 +41,7 @@ const SLOW = { error: 'slow_reader', reason: 'This reader did not take its event
 export function createChannelFeed(options: ChannelFeedOptions): ChannelFeed {
   const { events, channel, limit, patienceMs, counts, onEmpty } = options
   const life = randomUUID()
-  const readers = new Set<Outlet>()
+  const readers = new Set<BoundedStream>()
   let count = 0
   const ref = events.subscribe(channel, ({ event }) => {
     const data = JSON.stringify(event) ?? 'null'
@@ -61,7 +61,7 @@ export function createChannelFeed(options: ChannelFeedOptions): ChannelFeed {
   return {
     write,
     open(onClose, lastId) {
-      const reader = createOutlet({
+      const reader = createBoundedStream({
         limit,
         patienceMs,
         tooSlow: serverEvent('error', SLOW),

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import { MAX_DOCS } from './inbox-documents.ts'
-import { createRates, type Rates } from './rates.ts'
+import { createRateLimiter, type RateLimiter } from './token-bucket.ts'
 
 export interface InboxRatesOptions {
   /** Documents from one address within a minute. */
@@ -12,11 +12,11 @@ export interface InboxRatesOptions {
 
 export interface InboxRates {
   /** Documents that are sent. */
-  readonly writes: Rates
+  readonly writes: RateLimiter
   /** Questions what became of one. */
-  readonly reads: Rates
+  readonly reads: RateLimiter
   /** New devices, where half of the room for them is taken: else one address could take all of it. */
-  readonly shares: Rates
+  readonly shares: RateLimiter
 }
 
 /** What becomes of a document may be asked so much more often than documents may be sent. */
@@ -30,8 +30,8 @@ const DAY_MINUTES = 24 * 60
 export function createInboxRates({ perMinute, limit, clock }: InboxRatesOptions): InboxRates {
   const share = Math.max(limit * SHARE, 1)
   return {
-    writes: createRates({ perMinute, atOnce: MAX_DOCS, clock }),
-    reads: createRates({ perMinute: Math.max(perMinute * FATES, POLLING), clock }),
-    shares: createRates({ perMinute: share / DAY_MINUTES, atOnce: share, clients: limit, clock }),
+    writes: createRateLimiter({ perMinute, atOnce: MAX_DOCS, clock }),
+    reads: createRateLimiter({ perMinute: Math.max(perMinute * FATES, POLLING), clock }),
+    shares: createRateLimiter({ perMinute: share / DAY_MINUTES, atOnce: share, clients: limit, clock }),
   }
 }

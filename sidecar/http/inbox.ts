@@ -17,7 +17,7 @@ import { inboxDatabase, rootOf } from './inbox-database.ts'
 import { docsFrom, full, notReady, rowOf, withId, type Row } from './inbox-documents.ts'
 import { readObject, type JsonObject } from './json-body.ts'
 import { createInboxRates, type InboxRatesOptions } from './inbox-rates.ts'
-import type { Rates } from './rates.ts'
+import type { RateLimiter } from './token-bucket.ts'
 
 export interface InboxRouteOptions extends InboxRatesOptions {
   readonly inbox: Inbox
@@ -42,8 +42,8 @@ export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts
   /** A reader of the documents does not learn the addresses, not even by trying all of them. */
   const nameOf = (address: string) => createHmac('sha256', key).update(address).digest('hex').slice(0, 16)
 
-  function pay(c: Context, rates: Rates, count: number): void {
-    const waitMs = rates.take(clientAddress(c, proxies), count)
+  function pay(c: Context, limiter: RateLimiter, count: number): void {
+    const waitMs = limiter.take(clientAddress(c, proxies), count)
     if (waitMs === 0) return
     counts.turnedAway.rate += 1
     const headers = { 'Retry-After': String(Math.ceil(waitMs / 1000)) }

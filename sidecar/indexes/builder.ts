@@ -17,7 +17,7 @@ import type { Pace } from './pace.ts'
 import { Queue } from '../core/queue.ts'
 import { untilAny } from '../core/until-any.ts'
 import type { KenSettings } from './settings.ts'
-import { Strikes } from '../couch/strikes.ts'
+import { CircuitBreaker } from '../couch/circuit-breaker.ts'
 
 export interface BuilderOptions {
   readonly book: Book
@@ -48,7 +48,7 @@ export class Builder {
   readonly #underWay = new Set<Promise<void>>()
   /** Each with whether it is to be looked at again. */
   readonly #looking = new Map<string, boolean>()
-  readonly #strikes: Strikes
+  readonly #breaker: CircuitBreaker
   #prunedAt: number
   #signal = AbortSignal.abort()
   #waiting = new AbortController()
@@ -56,7 +56,7 @@ export class Builder {
 
   constructor(options: BuilderOptions) {
     this.#options = options
-    this.#strikes = new Strikes(options.clock)
+    this.#breaker = new CircuitBreaker(options.clock)
     this.#prunedAt = options.clock.ticks()
     const channels = () => this.#channels()
     const active = () => options.builds.active
@@ -117,7 +117,7 @@ export class Builder {
 
   #mayLook(): boolean {
     const { settings, builds } = this.#options
-    if (this.queue.size === 0 || this.#strikes.restsUntil !== undefined) return false
+    if (this.queue.size === 0 || this.#breaker.restsUntil !== undefined) return false
     return this.#looking.size < settings().limit && builds.active < this.#channels().total
   }
 
@@ -140,7 +140,7 @@ export class Builder {
 
   #untilNextMs(): number {
     const { clock, pace } = this.#options
-    const times = [this.queue.nextAt(), pace.pausedUntil, this.#strikes.restsUntil]
+    const times = [this.queue.nextAt(), pace.pausedUntil, this.#breaker.restsUntil]
     const next = Math.min(...times.map((time) => time ?? Infinity))
     return Math.max(1, Math.min(AFTER_NO_MS, next - clock.ticks()))
   }
@@ -165,7 +165,7 @@ export class Builder {
     this.#refused.delete(database)
     try {
       const looked = await this.#look(database, this.#signal)
-      this.#strikes.succeeded()
+      this.#breaker.succeeded()
       if (!looked) return this.#forget(database) // if it waits again, it was added since: it may have been made anew
       if (looked.isRefused) this.#refused.add(database)
       if (looked.isRefused) this.queue.addAt(database, clock.ticks() + AFTER_NO_MS)
@@ -174,7 +174,7 @@ export class Builder {
       if (this.#signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
       log.debug({ database, code: thrown.code, reason: thrown.message }, 'its indexes could not be looked at')
-      this.#strikes.failed(thrown.code)
+      this.#breaker.failed(thrown.code)
       this.queue.addAt(database, clock.ticks() + (thrown.retry === 'slowly' ? AFTER_NO_MS : AFTER_FAILURE_MS))
     } finally {
       if (this.#looking.get(database)) this.queue.add(database)

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
-import { Durations } from '../core/durations.ts'
+import { Histogram } from '../core/histogram.ts'
 import { untilAny } from '../core/until-any.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Events } from '../events/channels.ts'
@@ -35,7 +35,7 @@ export class Builds {
   built = 0
   failures = 0
   /** From the first change that was missing until the index had it. */
-  readonly lags = new Durations()
+  readonly lags = new Histogram()
   readonly #options: BuildsOptions
 
   constructor(options: BuildsOptions) {

@@ -3,10 +3,10 @@ import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
-import { within } from '../core/within.ts'
+import { withTimeout } from '../core/timeout.ts'
 import type { Couch } from '../couch/client.ts'
 import { freeDisk } from '../couch/disk.ts'
-import { createSweeps } from '../couch/sweeps.ts'
+import { createPeriodicRun } from '../couch/periodic.ts'
 import type { Events } from '../events/channels.ts'
 import type { Share } from '../workers/share.ts'
 import { Book, type BookCounts } from './book.ts'
@@ -103,7 +103,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
   const add = (database: string) => builder.add(database)
   const remove = (database: string) => builder.remove(database)
   const lookAtAll = createSweep({ couch: quick, book, isKept, add, remove })
-  const sweeps = createSweeps({
+  const sweeps = createPeriodicRun({
     ...{ clock, random, log, everyMs: () => (areTold() ? SWEEP_MS : SWEEP_ALONE_MS) },
     async sweep(signal) {
       const server = await findServer(quick, { signal })
@@ -160,7 +160,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
     async run(signal) {
       if (started) throw new Error('the indexes were started twice')
       started = true
-      await within(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
+      await withTimeout(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
       listen(signal)
       await together([(until) => builder.run(until), (until) => sweeps.run(until)], signal)
     },

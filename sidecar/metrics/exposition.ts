@@ -1,5 +1,5 @@
 import { Registry, type Metric as Registered, type RegistryContentType } from 'prom-client'
-import { Durations } from '../core/durations.ts'
+import { Histogram } from '../core/histogram.ts'
 import { GROUPS } from './catalogue.ts'
 import type { Metric, Sample } from './metric.ts'
 import type { Sources } from './sources.ts'
@@ -32,19 +32,19 @@ export async function expose(sources: Sources, format: Format): Promise<Expositi
 /** prom-client's own metrics count for themselves. What is counted elsewhere can be all that a registry asks one for. */
 function registered(name: string, { type, meaning: help }: Metric, samples: readonly Sample[]): Registered {
   const values = samples.flatMap(([value, labels]) =>
-    value instanceof Durations ? valuesOf(name, value, labels) : [{ value, labels }],
+    value instanceof Histogram ? valuesOf(name, value, labels) : [{ value, labels }],
   )
   const metric = { name, help, type, aggregator: 'sum', values, get: () => Promise.resolve(metric) }
   return metric as unknown as Registered
 }
 
-function valuesOf(name: string, durations: Durations, labels: Readonly<Record<string, string>>) {
-  const ranges = durations.upTo()
+function valuesOf(name: string, histogram: Histogram, labels: Readonly<Record<string, string>>) {
+  const ranges = histogram.upTo()
   return [
     ...ranges.map(({ ms, count }) => {
       return { metricName: `${name}_bucket`, labels: { ...labels, le: floatFrom(ms / 1000) }, value: count }
     }),
-    { metricName: `${name}_sum`, labels, value: durations.sumMs / 1000 },
+    { metricName: `${name}_sum`, labels, value: histogram.sumMs / 1000 },
     { metricName: `${name}_count`, labels, value: ranges.at(-1)!.count },
   ]
 }

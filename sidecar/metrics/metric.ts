@@ -1,4 +1,4 @@
-import type { Durations } from '../core/durations.ts'
+import type { Histogram } from '../core/histogram.ts'
 import type { Sources } from './sources.ts'
 
 /** One metric; its name stands beside it in the group. */
@@ -15,7 +15,7 @@ export interface Metric<L extends string = string> {
 
 /** A number of a metric, or of a histogram the durations, with all its labels. */
 export type Sample<L extends string = string> = readonly [
-  value: number | Durations,
+  value: number | Histogram,
   labels: Readonly<Record<L, string>>,
 ]
 

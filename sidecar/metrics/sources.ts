@@ -1,4 +1,4 @@
-import type { Memory } from '../core/memory.ts'
+import type { ByteBudget } from '../core/byte-budget.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import type { DbUpdatesCounts } from '../global-changes/reading/db-updates.ts'
@@ -18,7 +18,7 @@ export interface Sources {
   /** What engines have counted, by the name or glob that their databases are served by. */
   readonly tallies: ReadonlyMap<string, Counts>
   readonly fleet: () => FleetReading
-  readonly memory: Memory
+  readonly byteBudget: ByteBudget
   readonly mails: MailCounts
   readonly readers: ReaderCounts
   readonly inbox: InboxCounts

@@ -44,7 +44,7 @@ interface Kept {
 
 const LAST_WORDS_MS = 2000
 /** Rounds that fail before somebody is told: the database may be about to be made. */
-const PATIENCE = 4
+const WARN_AFTER = 4
 
 export interface RegistryOptions extends RoleOptions {
   /** Where it is told who comes and goes. */
@@ -88,7 +88,7 @@ export function createRegistry(options: RegistryOptions): Registry {
         if (stop.signal.aborted) break
         if (!(thrown instanceof CouchError)) throw thrown
         troubles += 1
-        const level = troubles === PATIENCE ? 'warn' : 'debug'
+        const level = troubles === WARN_AFTER ? 'warn' : 'debug'
         log[level]({ role: role.name, code: thrown.code, reason: thrown.message }, 'cannot see the other workers')
       }
       await clock.sleep(role.pauseMs(), stop.signal).catch(() => undefined)

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { createExclusive } from '../core/exclusive.ts'
+import { createMutex } from '../core/mutex.ts'
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { readLocalDocs } from '../couch/local.ts'
@@ -45,7 +45,7 @@ export class Role {
   readonly #own: Presence
   readonly #signs: Signs
   /** A round under way would write down again who leaves. */
-  readonly #exclusive = createExclusive()
+  readonly #mutex = createMutex()
   /** Rounds since something changed. */
   #calm = 0
 
@@ -73,14 +73,14 @@ export class Role {
   /** Takes a member of ours out, unless it is back by the end of the round under way. Throws `CouchError`. */
   leave(id: string, signal: AbortSignal): Promise<void> {
     this.#own.drop(id)
-    return this.#exclusive(() => this.#own.leave(id, this.#signs, signal))
+    return this.#mutex(() => this.#own.leave(id, this.#signs, signal))
   }
 
   /** Looks and does what is needed. True if the membership has changed. Throws `CouchError`. */
   async round(signal: AbortSignal): Promise<boolean> {
     this.#calm += 1
     try {
-      const changed = await this.#exclusive(() => this.#round(signal))
+      const changed = await this.#mutex(() => this.#round(signal))
       if (changed) this.#calm = 0
       return changed
     } catch (thrown) {

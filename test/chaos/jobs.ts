@@ -71,7 +71,7 @@ export async function write(board: Board, ids: readonly string[]): Promise<void>
   const writing = board[0]!.map(async (_, place) => {
     const here = ids.filter((id) => placeOf(id, board[0]!.length) === place)
     const docs = here.map((_id) => JSON.stringify({ _id, type: /^[a-z]+/.exec(_id)![0], state: 'new' }))
-    if (docs.length > 0) await patiently(() => ask(board, (dbs) => dbs[place]!.bulk(docs)))
+    if (docs.length > 0) await withRetries(() => ask(board, (dbs) => dbs[place]!.bulk(docs)))
   })
   await Promise.all(writing)
 }
@@ -83,7 +83,7 @@ export const placeOf = (id: string, places: number) =>
 const ask = <T>(board: Board, question: (dbs: readonly Database[]) => Promise<T>): Promise<T> =>
   question(board[Math.floor(Math.random() * board.length)]!)
 
-async function patiently(work: () => Promise<unknown>): Promise<void> {
+async function withRetries(work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
       await work()

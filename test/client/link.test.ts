@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLink } from '../../client/src/sync/link.ts'
 import { createLinks } from '../../client/src/sync/links.ts'
-import { createSlots } from '../../client/src/sync/slots.ts'
+import { createSemaphore } from '../../client/src/sync/semaphore.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, silence, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
 import { startLink, startReplica } from './replica.ts'
@@ -69,7 +69,7 @@ test('a PouchDB that cannot reach servers is told, and not for ever', async () =
   } as unknown as typeof PouchDB
   Lacking.fetch = (url, init) => PouchDB.fetch(url, init)
   const link = createLink({
-    ...{ PouchDB: Lacking, local: here, target, slots: createSlots(1), roundMs: 60_000 },
+    ...{ PouchDB: Lacking, local: here, target, semaphore: createSemaphore(1), roundMs: 60_000 },
     ...{ onChange() {}, onNews() {}, onRefused() {} },
   })
   const stopping = new AbortController()
@@ -91,7 +91,7 @@ test('one that is stopped before the one before it has ended follows nothing', a
     live: 1,
     open: (wanted, onNews) =>
       createLink({
-        ...{ PouchDB, local: here, target: wanted.target, slots: createSlots(1), roundMs: 60_000 },
+        ...{ PouchDB, local: here, target: wanted.target, semaphore: createSemaphore(1), roundMs: 60_000 },
         ...{ onChange() {}, onNews, onRefused() {} },
       }),
   })
@@ -105,12 +105,12 @@ test('one that is stopped before the one before it has ended follows nothing', a
 
 /** Two links of two databases, of which one at a time may have a round. The first has much to read, and waits for `go`. */
 async function startTwo() {
-  const slots = createSlots(1)
+  const semaphore = createSemaphore(1)
   const start = async () => {
     const replica = await startReplica()
     const { here, target, PouchDB } = replica
     const link = createLink({
-      ...{ PouchDB, local: here, target, slots, roundMs: 60_000, onChange() {}, onNews() {}, onRefused() {} },
+      ...{ PouchDB, local: here, target, semaphore, roundMs: 60_000, onChange() {}, onNews() {}, onRefused() {} },
     })
     const stopping = new AbortController()
     let running = Promise.resolve()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Db, Pouch } from '../../client/src/pouch.ts'
 import { createLink } from '../../client/src/sync/link.ts'
-import { createSlots } from '../../client/src/sync/slots.ts'
+import { createSemaphore } from '../../client/src/sync/semaphore.ts'
 import type { Target } from '../../client/src/sync/remote.ts'
 import { couchUrl, freshDb } from '../support/couchdb.ts'
 import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
@@ -33,7 +33,7 @@ export async function startReplica(url = couchUrl()) {
 /** Keeps both the same until the test ends, live or in rounds. */
 export function startLink({ PouchDB, here, target }: Replica, isLive: boolean, roundMs: number) {
   const link = createLink({
-    ...{ PouchDB, local: here, target, slots: createSlots(1), roundMs },
+    ...{ PouchDB, local: here, target, semaphore: createSemaphore(1), roundMs },
     ...{ onChange() {}, onNews() {}, onRefused() {} },
   })
   link.follow(isLive)

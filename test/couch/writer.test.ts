@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Slots } from '../../sidecar/core/slots.ts'
+import { Semaphore } from '../../sidecar/core/semaphore.ts'
 import { createWriter, noWrites, type Writer } from '../../sidecar/couch/writer.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
@@ -36,7 +36,7 @@ test('what becomes ready while a request is under way goes with the next one', a
 
 test('writers that share turns take them one after the other, with all that is there by then', async () => {
   const { db, proxy, batches } = await setUp()
-  const [turns, { signal }] = [new Slots(() => 1), new AbortController()]
+  const [turns, { signal }] = [new Semaphore(() => 1), new AbortController()]
   const through = createTestCouch({ url: proxy.url }).db(db.name)
   const [a, b, c] = [1, 2, 3].map(() => createWriter(through, { signal, turns })) as [Writer, Writer, Writer]
   const sent: string[] = []
@@ -76,7 +76,7 @@ test('what is too large to go with others is not put off for ever by those that 
 
 test('what is called off while it waits for its turn is not sent, and nothing waits longer than its writer lives', async () => {
   const { db, batches, proxy } = await setUp()
-  const [turns, ending, calledOff] = [new Slots(() => 1), new AbortController(), new AbortController()]
+  const [turns, ending, calledOff] = [new Semaphore(() => 1), new AbortController(), new AbortController()]
   const through = createTestCouch({ url: proxy.url }).db(db.name)
   const writer = createWriter(through, { signal: ending.signal, turns })
   await turns.enter()

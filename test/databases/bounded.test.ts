@@ -1,6 +1,6 @@
 /** What it costs does not grow with the number of databases in which something happens. */
 import { expect, test } from 'vitest'
-import { createMemory } from '../../sidecar/core/memory.ts'
+import { createByteBudget } from '../../sidecar/core/byte-budget.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -71,8 +71,8 @@ test('documents in flight are bounded by the bytes of all visits together', asyn
   const padding = 'x'.repeat(10_000)
   const orders = Array.from({ length: 40 }, (_, i) => order(`o${i}`, { padding }))
   await makeWithOrders(prefix, 8, orders)
-  const [go, memory] = [createLatch(), createMemory(1_000_000)]
-  const rig = startFleet(prefix, { memory, lookAgainMs: HARDLY, register: waiting(go.opened) })
+  const [go, byteBudget] = [createLatch(), createByteBudget(1_000_000)]
+  const rig = startFleet(prefix, { byteBudget: byteBudget, lookAgainMs: HARDLY, register: waiting(go.opened) })
   const inFlight = () => [...rig.engines.values()].reduce((sum, engine) => sum + engine.health().inFlight, 0)
   await staysAt(
     () => expect(inFlight()).toBeGreaterThan(50),
@@ -81,5 +81,5 @@ test('documents in flight are bounded by the bytes of all visits together', asyn
   await eventually(() => expect(rig.fleet().open).toBe(8)) // each has its share
   go.open()
   await eventually(() => expect(rig.handled).toHaveLength(320))
-  await eventually(() => expect(memory.used).toBe(0))
+  await eventually(() => expect(byteBudget.used).toBe(0))
 }, 60_000)

@@ -14,7 +14,7 @@ const SOON = [300, 300] as const
 const HARDLY = [600_000, 600_000] as const
 const LEASE_MS = 60_000
 /** What several answers in a row were lost for is tried again later and later, or found when its lease is over. */
-const PATIENTLY = { within: LEASE_MS * 2 }
+const LONG = { within: LEASE_MS * 2 }
 
 const isBulk = ({ path }: SeenRequest) => path.endsWith('/_bulk_docs')
 
@@ -79,7 +79,7 @@ test('nothing is lost, and nothing done twice, on a network that loses many requ
   })
   for (let i = 1; i < 7; i++) {
     for (const database of databases) await putOrders(database, i, 1)
-    await eventually(() => expect(rig.handled).toHaveLength(4 + 4 * i), PATIENTLY)
+    await eventually(() => expect(rig.handled).toHaveLength(4 + 4 * i), LONG)
   }
   await allInvoiced(databases, 7)
   expect(new Set(rig.handled).size).toBe(28)

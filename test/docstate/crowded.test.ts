@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Slots } from '../../sidecar/core/slots.ts'
+import { Semaphore } from '../../sidecar/core/semaphore.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import type { Claim } from '../../sidecar/docstate/types.ts'
@@ -19,7 +19,7 @@ thoroughTest(
   async () => {
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url, connections: 1 })
-    const turns = new Slots(() => 1)
+    const turns = new Semaphore(() => 1)
     const databases = await Promise.all(Array.from({ length: 20 }, () => freshDb('crowded')))
     for (const db of databases) {
       await startRig(
@@ -76,7 +76,7 @@ test('what is saved beside an edit waits for no slow view', async () => {
 test('documents that are edited beside their handlers, in a database that is silent then, cost no other its claims', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 8, kept: 2 })
-  const options = { turns: new Slots(() => 6), leaseMs: 3000 }
+  const options = { turns: new Semaphore(() => 6), leaseMs: 3000 }
   const [silent, other] = [await freshDb('silent'), await freshDb('other')]
   const [go, end] = [createLatch(), createLatch()]
   const began: string[] = []

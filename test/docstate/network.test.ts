@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { viewOf } from '../support/answers.ts'
-import { createMemory } from '../../sidecar/core/memory.ts'
+import { createByteBudget } from '../../sidecar/core/byte-budget.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -169,7 +169,7 @@ test('a slow handler slows the reading: documents in flight are bounded by their
   const { engine } = await startRig(
     db,
     (control) => control.safe('order', 'paid', (doc) => go.opened.then(() => ({ ...doc, state: 'invoiced' }))),
-    { memory: createMemory(1_000_000) }, // half of it for one handler,
+    { byteBudget: createByteBudget(1_000_000) }, // half of it for one handler,
   )
   await eventually(() => expect(engine.health().inFlight).toBeGreaterThan(30))
   await expect(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { viewOf } from '../support/answers.ts'
-import { Slots } from '../../sidecar/core/slots.ts'
+import { Semaphore } from '../../sidecar/core/semaphore.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
 import { eventually } from '../support/eventually.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
@@ -74,7 +74,7 @@ test('documents that wait for their turn are given back untouched, and another w
 
 test('a claim that waits for its turn to be sent is not sent any more', async () => {
   const db = await freshDb('stop')
-  const turns = new Slots(() => 1)
+  const turns = new Semaphore(() => 1)
   await turns.enter() // by a database of others
   const handled: string[] = []
   const rig = await startRig(
@@ -99,7 +99,7 @@ test('a claim that waits for its turn to be sent is not sent any more', async ()
 test('a claim of which nobody knows whether it has arrived is found out about, and given back', async () => {
   const db = await freshDb('stop')
   const proxy = await startFaultyProxy()
-  const [couch, turns] = [createTestCouch({ url: proxy.url }), new Slots(() => 1)]
+  const [couch, turns] = [createTestCouch({ url: proxy.url }), new Semaphore(() => 1)]
   const read = createLatch()
   let late = ''
   proxy.next((exchange) => {

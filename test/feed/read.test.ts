@@ -1,7 +1,7 @@
 /** The feed of a database that is visited: read in pages, whenever there may be more. */
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
-import { Slots } from '../../sidecar/core/slots.ts'
+import { Semaphore } from '../../sidecar/core/semaphore.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { seqFrom, type Seq } from '../../sidecar/couch/documents.ts'
 import { Bell } from '../../sidecar/feed/bell.ts'
@@ -32,7 +32,14 @@ async function setUp({ db, from }: { db?: Database; from?: Place } = {}) {
   const [bell, stopping] = [new Bell(), new AbortController()]
   const events: FeedEvent<Change>[] = []
   const options = {
-    ...{ readPage: pagesOf(through), from, bell, slots: new Slots(() => 1), clock: systemClock, random: () => 0.5 },
+    ...{
+      readPage: pagesOf(through),
+      from,
+      bell,
+      semaphore: new Semaphore(() => 1),
+      clock: systemClock,
+      random: () => 0.5,
+    },
     life: (place: Seq | undefined, signal: AbortSignal) => through.life(place, { signal }),
   }
   const run = async () => {

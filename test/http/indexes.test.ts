@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { Durations } from '../../sidecar/core/durations.ts'
+import { Histogram } from '../../sidecar/core/histogram.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { adminOnly } from '../../sidecar/http/admin-only.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
@@ -24,7 +24,7 @@ function start() {
   const theirs = rowOf(entryOf('theirs', Date.now() - 90_000), Date.now())
   const route = indexesRoute({
     ...{ adminOnly: adminOnly({ callerOf: createTestCallers() }), worker: 'one', clock: systemClock },
-    indexes: { entries: () => entries, counts: () => ({ ...noIndexes, lags: new Durations(), serversKen: 'on' }) },
+    indexes: { entries: () => entries, counts: () => ({ ...noIndexes, lags: new Histogram(), serversKen: 'on' }) },
     notes: () => Promise.resolve([{ worker: 'two', at: '2026-11-22T05:20:11.004Z', indexes: 40, behind: [theirs] }]),
   })
   return createHttp({ routes: [route], log: pino({ level: 'silent' }) })

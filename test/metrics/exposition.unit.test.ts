@@ -162,13 +162,13 @@ test('of the databases of one name or glob counts are added, and of how long the
 })
 
 test('what the parts keep is told under the name that is written beside it', async () => {
-  const memory = sourcesOf().memory
-  memory.share().tryEnter(400)
+  const { byteBudget } = sourcesOf()
+  byteBudget.share().tryEnter(400)
   const mails = { ...sourcesOf().mails, sent: 7 }
   mails.failed.mail_login = 2
   const served = await families(
     sourcesOf({
-      ...{ memory, mails, readers: { open: 4, dropped: 3 }, workers: () => 2 },
+      ...{ byteBudget: byteBudget, mails, readers: { open: 4, dropped: 3 }, workers: () => 2 },
       globalChanges: () => ({
         ...{ on: false, written: 1, pendingWrites: 2, pendingEvents: 3, conflicts: 4, requests: 5, swept: 6 },
         ...{ lagMs: 7000, sweptMsAgo: 8000 },

@@ -1,5 +1,5 @@
-import { Durations } from '../../sidecar/core/durations.ts'
-import { createMemory } from '../../sidecar/core/memory.ts'
+import { Histogram } from '../../sidecar/core/histogram.ts'
+import { createByteBudget } from '../../sidecar/core/byte-budget.ts'
 import { Counts } from '../../sidecar/docstate/counts.ts'
 import type { Engine, EngineHealth, EngineLag } from '../../sidecar/docstate/engine.ts'
 import type { GlobalChangesCounts } from '../../sidecar/global-changes/writing/global-changes.ts'
@@ -15,7 +15,7 @@ const nothing: GlobalChangesCounts = {
 
 export const noIndexes: IndexesCounts = {
   ...{ databases: 0, fresh: 0, behind: 0, failing: 0, worstLagMs: 0, queued: 0, resubmitted: 0 },
-  ...{ building: 0, built: 0, failures: 0, lags: new Durations(), requests: 0, swept: 0, pace: 1, paused: undefined },
+  ...{ building: 0, built: 0, failures: 0, lags: new Histogram(), requests: 0, swept: 0, pace: 1, paused: undefined },
   serversKen: 'unknown',
 }
 
@@ -25,7 +25,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   engines: new Map(),
   tallies: new Map([['control', new Counts()]]),
   fleet: () => ({ databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 }),
-  memory: createMemory(1000),
+  byteBudget: createByteBudget(1000),
   mails: noMails(),
   readers: { open: 0, dropped: 0 },
   inbox: noArrivals(),

@@ -8,14 +8,14 @@ import { backoffMs, createBell } from '../time.ts'
 import { createExtents } from './extent.ts'
 import { openRemote, type Remote, type Target } from './remote.ts'
 import { runSession, type Copied, type Ended } from './session.ts'
-import type { Slots } from './slots.ts'
+import type { Semaphore } from './semaphore.ts'
 
 export interface LinkOptions {
   readonly PouchDB: Pouch
   readonly local: Db
   readonly target: Target
   /** For rounds. */
-  readonly slots: Slots
+  readonly semaphore: Semaphore
   readonly roundMs: number
   readonly onChange: () => void
   /** Something was written here, or has come in a round. */
@@ -38,7 +38,7 @@ const GATHER_MS = 250
 const PATIENCE = 3
 
 export function createLink(options: LinkOptions): Link {
-  const { local, slots, roundMs, onChange, onNews, onRefused } = options
+  const { local, semaphore, roundMs, onChange, onNews, onRefused } = options
   const bell = createBell()
   const extents = createExtents(local)
   let status = WAITING
@@ -102,7 +102,7 @@ export function createLink(options: LinkOptions): Link {
     signal.addEventListener('abort', abort)
     const isLive = live
     isQueued = !isLive
-    if (!isLive) release = await slots.take(session.signal)
+    if (!isLive) release = await semaphore.take(session.signal)
     isQueued = false
     try {
       const anew = isRestored

@@ -2,7 +2,7 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Failure } from '../../core/errors.ts'
-import { createExclusiveByKey } from '../../core/exclusive.ts'
+import { createMutexByKey } from '../../core/mutex.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { takeAll } from '../../devices/mail-ledger.ts'
@@ -33,7 +33,7 @@ const MOST_NAMED = 250
 const MOST_CHANNELS = 1000
 
 export function createNewcomers({ accounts, records, control, clock }: NewcomersOptions): Newcomers {
-  const exclusive = createExclusiveByKey() // a device that was offline brings many wishes at once
+  const mutex = createMutexByKey() // a device that was offline brings many wishes at once
   async function isFull({ address, channels, answered }: StoredAccount, options: CallOptions): Promise<boolean> {
     if (channels.length < MOST_CHANNELS) return false
     if (answered !== undefined) return answered >= MOST_CHANNELS // what strangers only invite to does not count
@@ -48,7 +48,7 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
     }
     const ledger = `invitations:new-${mailboxHashOf(owner)}`
     const keys = addresses.map(ownerHashOf)
-    return exclusive(ledger, () => takeAll(documents, ledger, keys, MOST_NAMED, clock.now()))
+    return mutex(ledger, () => takeAll(documents, ledger, keys, MOST_NAMED, clock.now()))
   }
 
   return {

@@ -2,7 +2,7 @@ import type { Couch } from '../../couch/client.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { isCouchError, type CouchError } from '../../couch/errors.ts'
 import { readIndexerTasks } from '../../couch/indexer-tasks.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import { askViewIndex, buildViewIndex, readViewIndex, type ViewIndex } from '../../couch/view-index.ts'
 import { DeployError } from '../errors.ts'
 import { copyId, viewNames } from './copy.ts'
@@ -59,7 +59,7 @@ function withPatience<T>(warming: Warming, ask: () => Promise<T>): Promise<T> {
   const until = clock.ticks() + PATIENCE_MS
   const retryOf = ({ retry }: CouchError) => (retry === 'soon' && clock.ticks() < until ? 'soon' : 'never')
   const onTrouble = ({ reason }: CouchError) => onProgress({ kind: 'trouble', database, reason })
-  return patiently(ask, { clock, random, signal, retryOf, onTrouble })
+  return withRetries(ask, { clock, random, signal, retryOf, onTrouble })
 }
 
 async function untilStill(warming: Warming): Promise<ViewIndex> {

@@ -1,4 +1,4 @@
-import { Slots } from '../../core/slots.ts'
+import { Semaphore } from '../../core/semaphore.ts'
 import type { CallOptions } from '../../couch/database.ts'
 
 /**
@@ -10,7 +10,7 @@ export type AskHeld = <T>(question: (options: CallOptions) => Promise<T>, isHeld
 
 export interface AskHeldOptions {
   /** Shared with the writers of all databases. */
-  readonly turns: Slots
+  readonly turns: Semaphore
   /** For an answer. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
@@ -19,7 +19,7 @@ export interface AskHeldOptions {
 const TOGETHER = 4
 
 export function createAskHeld({ turns, timeoutMs, signal }: AskHeldOptions): AskHeld {
-  const ours = new Slots(() => TOGETHER)
+  const ours = new Semaphore(() => TOGETHER)
   const options = { first: true, timeoutMs, signal }
-  return (question, isHeld) => ours.during(() => turns.during(() => question(options), true, signal), isHeld, signal)
+  return (question, isHeld) => ours.run(() => turns.run(() => question(options), true, signal), isHeld, signal)
 }

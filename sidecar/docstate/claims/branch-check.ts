@@ -1,7 +1,7 @@
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import type { Flight } from '../flight.ts'
 import type { AskHeld } from './ask-held.ts'
 
@@ -10,7 +10,7 @@ export interface BranchCheckOptions {
   readonly askHeld: AskHeld
   readonly clock: Clock
   readonly random: Random
-  /** The end of all patience. */
+  /** Ends all retries. */
   readonly signal: AbortSignal
 }
 
@@ -28,7 +28,7 @@ export type BranchCheck = (flight: Flight) => Promise<void>
 
 export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
   const { database, askHeld, clock, random, signal } = options
-  const ask: AskHeld = (question, isHeld) => patiently(() => askHeld(question, isHeld), { clock, random, signal })
+  const ask: AskHeld = (question, isHeld) => withRetries(() => askHeld(question, isHeld), { clock, random, signal })
   let copies: number | undefined
   let waiting: Pending[] = []
   let isLooking = false

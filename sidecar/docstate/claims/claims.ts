@@ -64,7 +64,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     renewing.add(flight)
     const asked = clock.ticks()
     const outcome = await flight
-      .exclusive(() => (held.has(flight) && !flight.left ? store(flight, claimed(flight, claimOf(flight))) : undefined))
+      .mutex(() => (held.has(flight) && !flight.left ? store(flight, claimed(flight, claimOf(flight))) : undefined))
       .finally(() => renewing.delete(flight))
     if (outcome?.kind === 'stored') flight.provenAt = asked
     else if (outcome?.kind === 'lost') lose(flight, `${flight.id} was taken by another worker`)
@@ -106,14 +106,14 @@ export function createClaims(options: ClaimsOptions): Claims {
       if (flight.begun) return true
       flight.begun = true
       const asked = clock.ticks()
-      const { kind } = await flight.exclusive(() => store(flight, claimed(flight, claimOf(flight))))
+      const { kind } = await flight.mutex(() => store(flight, claimed(flight, claimOf(flight))))
       if (kind === 'stored') flight.provenAt = asked
       return kind === 'stored'
     },
 
     async release(flight) {
       held.delete(flight)
-      await flight.exclusive(() => store(flight, released(flight)))
+      await flight.mutex(() => store(flight, released(flight)))
     },
 
     async keep(signal) {

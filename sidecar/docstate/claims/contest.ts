@@ -2,7 +2,7 @@ import { fullJitter, type Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import type { Flight } from '../flight.ts'
 import type { AskHeld } from './ask-held.ts'
 import { docOf, holdsClaim, judgeClaim, takingOut } from './rivals.ts'
@@ -15,7 +15,7 @@ export interface ContestOptions {
   readonly leaseMs: number
   readonly clock: Clock
   readonly random: Random
-  /** The end of all patience. */
+  /** Ends all retries. */
   readonly signal: AbortSignal
 }
 
@@ -26,7 +26,7 @@ export interface ContestOptions {
 export type Contest = (flight: Flight, base: string, renewed: () => Doc) => Promise<Stored>
 
 /** How much of a lease one waits beside another's claim: when it is over, somebody else may find that claim dead. */
-const PATIENCE = 0.9
+const SHARE_OF_LEASE = 0.9
 
 /**
  * A 202 has not won, and nobody may act on it. All copies are asked for all leaves:
@@ -41,10 +41,10 @@ const PATIENCE = 0.9
 export function createContest(options: ContestOptions): Contest {
   const { database, store, askHeld, leaseMs, clock, random, signal } = options
   const backoff = { baseMs: 200, capMs: leaseMs / 3 } // each try renews the claim
-  const ask: AskHeld = (question, isHeld) => patiently(() => askHeld(question, isHeld), { clock, random, signal })
+  const ask: AskHeld = (question, isHeld) => withRetries(() => askHeld(question, isHeld), { clock, random, signal })
 
   return async (flight, base, renewed) => {
-    const until = clock.ticks() + leaseMs * PATIENCE
+    const until = clock.ticks() + leaseMs * SHARE_OF_LEASE
     let waited = false
     let proven = false
     for (let tries = 1; ; tries++) {

@@ -2,7 +2,7 @@ import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import type { Flight } from '../flight.ts'
 import { judgeOutcome, takingOut } from './rivals.ts'
 
@@ -10,7 +10,7 @@ export interface TidyOptions {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  /** The end of all patience. */
+  /** Ends all retries. */
   readonly signal: AbortSignal
 }
 
@@ -21,7 +21,7 @@ export interface TidyOptions {
 export type Tidy = (flight: Flight, base: StoredDoc) => Promise<boolean>
 
 export function createTidy({ database, clock, random, signal }: TidyOptions): Tidy {
-  const ask = <T>(question: () => Promise<T>) => patiently(question, { clock, random, signal })
+  const ask = <T>(question: () => Promise<T>) => withRetries(question, { clock, random, signal })
 
   return async (flight, base) => {
     const leaves = await ask(() => database.leaves(flight.id, { signal }))

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../core/clock.ts'
-import { createExclusive } from '../../core/exclusive.ts'
+import { createMutex } from '../../core/mutex.ts'
 import { failureOf, stackOf } from '../../core/failure.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
@@ -27,7 +27,7 @@ export interface ResolveOptions {
   readonly life: Life
   readonly clock: Clock
   readonly log: Logger
-  /** The end of all patience. */
+  /** Ends all retries. */
   readonly signal: AbortSignal
 }
 
@@ -48,7 +48,7 @@ const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_requ
 export function createResolve(options: ResolveOptions): Fly {
   const { database, writer, table, due, life, clock, log, signal } = options
   const { branches: leases, stuck } = options.waits
-  const carrying = createExclusive() // bodies of attachments: of one document at a time
+  const carrying = createMutex() // bodies of attachments: of one document at a time
 
   async function merge(id: string, branches: Branches, { type, own }: OneType): Promise<StoredDoc> {
     const [first, ...losing] = own

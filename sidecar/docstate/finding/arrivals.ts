@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { CouchError } from '../../couch/errors.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import type { Change } from '../../feed/change.ts'
 import type { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
@@ -134,7 +134,7 @@ export class Arrivals {
       }
     }
     try {
-      await patiently(readAll, { clock, random, signal })
+      await withRetries(readAll, { clock, random, signal })
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
       for (const settled of left.values()) settled() // the database has gone, or the list will have them

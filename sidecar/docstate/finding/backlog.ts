@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import { isoTime, type Clock } from '../../core/clock.ts'
 import { untilAny } from '../../core/until-any.ts'
-import { within } from '../../core/within.ts'
+import { withTimeout } from '../../core/timeout.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
 import type { Part } from '../../workers/sharing.ts'
@@ -55,7 +55,7 @@ export class Backlog {
   /** For the feed: waits a little for room in a full lane. True if there is; otherwise the list has the document. */
   async hold(lane: Lane, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options
-    if (!this.#behind.has(lane) && (await within(clock, HOLD_MS, lane.share.whenRoom(signal), signal))) return true
+    if (!this.#behind.has(lane) && (await withTimeout(clock, HOLD_MS, lane.share.whenRoom(signal), signal))) return true
     this.add(lane)
     return false
   }
@@ -124,7 +124,7 @@ export class Backlog {
     const inTime = await untilAny([signal, done.signal], async (until) => {
       const rooms = full.map(({ lane }) => lane.share.whenRoom(until))
       try {
-        return await within(clock, STUCK_MS, Promise.race([...rooms, added]), signal)
+        return await withTimeout(clock, STUCK_MS, Promise.race([...rooms, added]), signal)
       } finally {
         done.abort()
         await Promise.allSettled(rooms)

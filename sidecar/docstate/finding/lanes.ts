@@ -1,22 +1,22 @@
-import type { Memory, Share } from '../../core/memory.ts'
+import type { ByteBudget, BudgetShare } from '../../core/byte-budget.ts'
 import type { Fly } from '../fly.ts'
 import type { Registration } from '../types.ts'
 
-/** The way of the documents of one handler, with its own part of the memory: it holds up no other. */
+/** The way of the documents of one handler, with its own share of the byte budget: it holds up no other. */
 export interface Lane {
   readonly registration: Registration
   readonly fly: Fly
-  readonly share: Share
+  readonly share: BudgetShare
 }
 
 export type LaneOf = (registration: Registration) => Lane
 
-export function createLanes(memory: Memory, createFly: (registration: Registration) => Fly): LaneOf {
+export function createLanes(byteBudget: ByteBudget, createFly: (registration: Registration) => Fly): LaneOf {
   const lanes = new Map<Registration, Lane>()
   return (registration) => {
     const known = lanes.get(registration)
     if (known) return known
-    const lane = { registration, fly: createFly(registration), share: memory.share() }
+    const lane = { registration, fly: createFly(registration), share: byteBudget.share() }
     lanes.set(registration, lane)
     return lane
   }

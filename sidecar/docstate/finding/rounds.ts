@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
-import { within } from '../../core/within.ts'
+import { withTimeout } from '../../core/timeout.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
 import type { Part } from '../../workers/sharing.ts'
@@ -117,12 +117,12 @@ export function createRounds(options: RoundsOptions): Rounds {
 
     async sweepNowAndThen(signal) {
       part.onChange(() => wake(), signal)
-      if (sweepFirst) await within(clock, FIRST_SWEEP_MS, whenCaughtUp(), signal)
+      if (sweepFirst) await withTimeout(clock, FIRST_SWEEP_MS, whenCaughtUp(), signal)
       for (let isDue = sweepFirst; ; isDue = true) {
         signal.throwIfAborted()
         const moved = new Promise<void>((resolve) => (wake = resolve)) // before the sweep, which it may outdate
         const nextMs = isDue ? await sweepOnce(signal) : sweepMs
-        await within(clock, nextMs * (0.8 + random() * 0.4), moved, signal)
+        await withTimeout(clock, nextMs * (0.8 + random() * 0.4), moved, signal)
       }
     },
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import { seqText } from '../../couch/documents.ts'
 import { CouchError } from '../../couch/errors.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import { changesOf, type Change } from '../../feed/change.ts'
 import { follow, type FeedEvent, type Place } from '../../feed/follow.ts'
 import { FeedLag } from '../../feed/lag.ts'
@@ -90,7 +90,7 @@ export class Watch {
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, places, read = this.#follow } = this.#options
-    const from = await patiently(() => places.load(signal), { clock, random, signal })
+    const from = await withRetries(() => places.load(signal), { clock, random, signal })
     this.#from = from
     this.#saved = textOf(from?.seq, from?.rest)
     const saving = this.#saveNowAndThen(signal)
@@ -137,7 +137,7 @@ export class Watch {
     const { clock, random, onDdoc } = this.#options
     const retryOf = ({ retry }: CouchError) => (retry === 'never' ? 'slowly' : retry)
     const onTrouble = (error: CouchError) => (this.#trouble = error)
-    await patiently(() => onDdoc(rev, signal), { clock, random, signal, retryOf, onTrouble })
+    await withRetries(() => onDdoc(rev, signal), { clock, random, signal, retryOf, onTrouble })
     this.#trouble = undefined
   }
 

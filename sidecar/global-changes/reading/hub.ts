@@ -3,7 +3,7 @@ import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import type { Events } from '../../events/channels.ts'
 import { follow, type Place } from '../../feed/follow.ts'
 import { parseLine, type Source } from '../../feed/source.ts'
@@ -67,7 +67,7 @@ export class Hub {
     const { history, clock, random, log } = this.#options
     const onTrouble = (error: Error) => log.debug({ reason: error.message }, BROKEN)
     try {
-      const page = await patiently(() => history.page(NOW, 0, signal), { clock, random, signal, onTrouble })
+      const page = await withRetries(() => history.page(NOW, 0, signal), { clock, random, signal, onTrouble })
       return { seq: page.seq }
     } catch (thrown) {
       if (isCouchError(thrown, 'not_found')) return undefined

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import { SEQ_ZERO, seqText, type Seq } from '../../couch/documents.ts'
 import type { CouchError } from '../../couch/errors.ts'
-import { patiently } from '../../couch/patiently.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 import { HEARTBEAT_MS } from '../../feed/follow.ts'
 import { Gathered } from './gathered.ts'
 import type { History, Page } from './history.ts'
@@ -162,7 +162,7 @@ export class Reader implements Reading {
     const limit = viewer.kind === 'admin' || most === 0 ? Math.min(most, PAGE) : PAGE
     if (this.#isFirstPage && (await history.isBehind(this.#place, signal))) this.#place = SEQ_ZERO
     const read = () => history.page(this.#place, limit, signal)
-    const page = await (this.#isFirstPage ? read() : patiently(read, { clock, random, signal, retryOf }))
+    const page = await (this.#isFirstPage ? read() : withRetries(read, { clock, random, signal, retryOf }))
     this.#isFirstPage = false
     onPage()
     return page

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import { together } from '../../core/together.ts'
 import { untilAny } from '../../core/until-any.ts'
-import { within } from '../../core/within.ts'
+import { withTimeout } from '../../core/timeout.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import { extentOf, filesAfter, isBehind } from '../../couch/shard-seqs.ts'
@@ -20,7 +20,7 @@ import type { GlobalChangesSettings } from './settings.ts'
 import type { Share } from './share.ts'
 import { Sources } from './sources.ts'
 import { createSweep } from './sweep.ts'
-import { createSweeps } from '../../couch/sweeps.ts'
+import { createPeriodicRun } from '../../couch/periodic.ts'
 
 export interface GlobalChangesOptions {
   readonly couch: Couch
@@ -100,7 +100,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   const write = (ids: Iterable<string>) => writer.add(ids)
   const gather = new Gather({ clock, settings: () => settings, share, hasEvents, write })
   const lookAtAll = createSweep({ couch, ledger, coverage, clock, underWayMs, hasEvents, write })
-  const sweeps = createSweeps({
+  const sweeps = createPeriodicRun({
     ...{ clock, random, log, sweep },
     everyMs: () =>
       sources.hasServerFeed ? settings.sweep_interval : Math.min(SWEEP_ALONE_MS, settings.sweep_interval),
@@ -128,7 +128,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     swept += found.missed
     if (found.databases.length > 0) log.debug({ databases: found.databases.length }, 'a sweep has database events')
     sources.found(found.databases)
-    await within(clock, MOST_UNDER_WAY_MS, writer.settled(), signal)
+    await withTimeout(clock, MOST_UNDER_WAY_MS, writer.settled(), signal)
     await ledger.save(signal)
     const now = await read(signal)
     if (now.life === known?.life && !isBehind(now, known)) known = { ...now, files: filesAfter(now, known) }
@@ -194,7 +194,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
       await writer.settled()
       await ledger.save(hard.signal)
     }
-    await within(
+    await withTimeout(
       clock,
       LAST_WORDS_MS,
       save().catch(() => undefined),
@@ -204,7 +204,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
 
   return {
     async run(signal) {
-      await within(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
+      await withTimeout(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
       try {
         while (!signal.aborted) {
           if (settings.update_db) await runWhileOn(signal)

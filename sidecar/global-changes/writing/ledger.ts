@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { createExclusive } from '../../core/exclusive.ts'
+import { createMutex } from '../../core/mutex.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { createLocalDoc, readLocalDocs, type LocalDoc } from '../../couch/local.ts'
@@ -28,7 +28,7 @@ export class Ledger {
   /** That was written last. */
   #newest: LocalDoc | undefined
   /** CouchDB keeps the `_local` document that comes last, which should not be the older one. */
-  readonly #inTurn = createExclusive()
+  readonly #inTurn = createMutex()
 
   constructor(database: Database) {
     this.#database = database

@@ -1,6 +1,6 @@
 import { counter, defineGroup, gauge, one } from '../metric.ts'
 
-const MEMORY = 'core/memory.ts'
+const BYTE_BUDGET = 'core/byte-budget.ts'
 const READERS = 'http/channel-feed.ts'
 const MAILS = 'mail/mailer.ts'
 
@@ -16,8 +16,8 @@ export const ofSidecar = defineGroup({
       'Sidecars that share the control database; no number while nobody knows.',
       'workers/role.ts',
     ),
-    memory_used_bytes: gauge('bytes', 'Memory that documents in flight take.', MEMORY),
-    memory_limit_bytes: gauge('bytes', 'Memory that documents in flight may take.', MEMORY),
+    memory_used_bytes: gauge('bytes', 'Memory that documents in flight take.', BYTE_BUDGET),
+    memory_limit_bytes: gauge('bytes', 'Memory that documents in flight may take.', BYTE_BUDGET),
     mails_sent_total: counter('mails', 'Mails that the mail server has taken.', MAILS),
     mails_failed_total: counter('tries', 'Mails that could not be handed over, or never can; each try counts.', MAILS, {
       code: 'of what went wrong',
@@ -29,12 +29,12 @@ export const ofSidecar = defineGroup({
       READERS,
     ),
   },
-  read({ version, workers, memory, mails, readers }) {
+  read({ version, workers, byteBudget: byteBudget, mails, readers }) {
     return {
       build_info: [[1, { version, node: process.versions.node }]],
       workers: one(workers()),
-      memory_used_bytes: one(memory.used),
-      memory_limit_bytes: one(memory.budget),
+      memory_used_bytes: one(byteBudget.used),
+      memory_limit_bytes: one(byteBudget.budget),
       mails_sent_total: one(mails.sent),
       mails_failed_total: Object.entries(mails.failed).map(([code, count]) => [count, { code }] as const),
       event_readers: one(readers.open),

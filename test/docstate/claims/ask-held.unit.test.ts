@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { Slots } from '../../../sidecar/core/slots.ts'
+import { Semaphore } from '../../../sidecar/core/semaphore.ts'
 import { createAskHeld } from '../../../sidecar/docstate/claims/ask-held.ts'
 import { createLatch } from '../rig.ts'
 
 test('what is held for certain is asked about first, and never so much of one database that no turn is left', async () => {
   const { signal } = new AbortController()
-  const [turns, answer] = [new Slots(() => 6), createLatch()]
+  const [turns, answer] = [new Semaphore(() => 6), createLatch()]
   const [silent, other] = [1, 2].map(() => createAskHeld({ turns, timeoutMs: 1000, signal }))
   const asked: string[] = []
   const about = (what: string) => async () => {
@@ -27,7 +27,7 @@ test('what is held for certain is asked about first, and never so much of one da
 
 test('whoever waits is told when it is over, and takes no turn with it', async () => {
   const over = new AbortController()
-  const turns = new Slots(() => 1)
+  const turns = new Semaphore(() => 1)
   const ask = createAskHeld({ turns, timeoutMs: 1000, signal: over.signal })
   await turns.enter()
   const waiting = [1, 2, 3, 4, 5].map(() =>

@@ -2,7 +2,7 @@
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
 import { viewOf } from '../../support/answers.ts'
-import { createMemory } from '../../../sidecar/core/memory.ts'
+import { createByteBudget } from '../../../sidecar/core/byte-budget.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { Backlog } from '../../../sidecar/docstate/finding/backlog.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
@@ -38,7 +38,7 @@ async function expectAllDone(db: Database, count: number): Promise<void> {
 }
 
 /** Few documents fit in, and the sweep does not come to help. */
-const options = () => ({ memory: createMemory(1_000_000), sweepMs: 3_600_000 })
+const options = () => ({ byteBudget: createByteBudget(1_000_000), sweepMs: 3_600_000 })
 
 test.each(sample(['unsafe', 'safe'] as const, 2))(
   'a %s handler that hangs holds up no other; what waited for it is found when it goes on',
@@ -116,7 +116,7 @@ test('tries that are due find their way when their handler is behind', async () 
 })
 
 test('says when none of its handlers has ended for a minute, and is quiet while they do', async () => {
-  const share = createMemory(100).share()
+  const share = createByteBudget(100).share()
   while (share.tryEnter(10));
   const handler = () => Promise.resolve()
   const registration = { type: 'slow', state: 'new', mode: 'safe', handler, options: handlerDefaults } as const

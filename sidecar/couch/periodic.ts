@@ -4,7 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import { untilAny } from '../core/until-any.ts'
 import { CouchError } from './errors.ts'
 
-export interface SweepsOptions {
+export interface PeriodicRunOptions {
   readonly sweep: (signal: AbortSignal) => Promise<void>
   /** Between two of them, milliseconds. May change. */
   readonly everyMs: () => number
@@ -14,7 +14,7 @@ export interface SweepsOptions {
 }
 
 /** Sweeps at once, then now and then, and whenever there is a reason to think that something was missed. */
-export interface Sweeps {
+export interface PeriodicRun {
   run(signal: AbortSignal): Promise<void>
   /** There is such a reason: again as soon as the one that runs is over. */
   soon(): void
@@ -24,7 +24,7 @@ const AGAIN_MS = 5000
 /** Those that take long come more seldom: they take a tenth of the time. One that took long by chance is forgiven. */
 const REST = 10
 
-export function createSweeps({ sweep, everyMs, clock, random, log }: SweepsOptions): Sweeps {
+export function createPeriodicRun({ sweep, everyMs, clock, random, log }: PeriodicRunOptions): PeriodicRun {
   let waiting = new AbortController()
 
   async function sweepOnce(signal: AbortSignal): Promise<boolean> {

@@ -1,4 +1,4 @@
-export interface OutletOptions {
+export interface BoundedStreamOptions {
   /** What one reader may leave untaken, bytes, beside what the connection buffers. */
   readonly limit: number
   /** The last words for one that has left more. */
@@ -15,7 +15,7 @@ export interface OutletOptions {
  * The body of an endless answer. It never waits for its reader, and never keeps more than a limit for it: one that is
  * slower than that is cut off.
  */
-export interface Outlet {
+export interface BoundedStream {
   readonly body: ReadableStream<Uint8Array>
   /** Nothing, once it is over. */
   write(text: string): void
@@ -25,7 +25,13 @@ export interface Outlet {
 
 const encoder = new TextEncoder()
 
-export function createOutlet({ limit, tooSlow, patienceMs, onSlow, onClose }: OutletOptions): Outlet {
+export function createBoundedStream({
+  limit,
+  tooSlow,
+  patienceMs,
+  onSlow,
+  onClose,
+}: BoundedStreamOptions): BoundedStream {
   let stream!: ReadableStreamDefaultController<Uint8Array>
   let open = true
 

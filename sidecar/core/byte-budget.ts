@@ -1,14 +1,14 @@
 /** Bytes that may be in flight at once in this process. */
-export interface Memory {
+export interface ByteBudget {
   readonly budget: number
   /** Bytes held by all. May be more than the budget: each may hold one item. */
   readonly used: number
   /** A part for one holder. */
-  share(): Share
+  share(): BudgetShare
 }
 
 /** The part of one holder. Once it was refused it is full until half of its room is free: work comes in groups. */
-export interface Share {
+export interface BudgetShare {
   readonly full: boolean
   /** Bytes held. */
   readonly used: number
@@ -23,11 +23,11 @@ export interface Share {
  * Divides a budget of bytes. A share may hold as much as is free beside it: one that never lets go leaves half to all
  * others, nine of them a tenth. And each may hold one item, whatever its size: there must be a way for all.
  */
-export function createMemory(budget: number): Memory {
+export function createByteBudget(budget: number): ByteBudget {
   let free = budget
   const ebbs = new Set<() => void>() // of the shares that are full
 
-  function share(): Share {
+  function share(): BudgetShare {
     let used = 0
     const waiting = new Set<() => void>()
 

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { createSweeps } from '../../sidecar/couch/sweeps.ts'
+import { createPeriodicRun } from '../../sidecar/couch/periodic.ts'
 import { CouchError } from '../../sidecar/couch/errors.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
@@ -19,7 +19,7 @@ function startSweeps(...tookMs: number[]) {
     if (ms < 0) throw new CouchError('unreachable', { request: 'GET /_all_dbs' })
   }
   const log = pino({ level: 'silent' })
-  const sweeps = createSweeps({ sweep, everyMs: () => EVERY_MS, clock, random: middle, log })
+  const sweeps = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random: middle, log })
   const stopping = new AbortController()
   const running = sweeps.run(stopping.signal)
   onTestFinished(async () => {

@@ -4,7 +4,12 @@ import type { Clock } from './clock.ts'
  * Waits for `work`, but no longer than `ms`: true if it was done in time. Throws what the work throws, and the
  * signal's reason as soon as it aborts.
  */
-export async function within(clock: Clock, ms: number, work: Promise<unknown>, signal?: AbortSignal): Promise<boolean> {
+export async function withTimeout(
+  clock: Clock,
+  ms: number,
+  work: Promise<unknown>,
+  signal?: AbortSignal,
+): Promise<boolean> {
   signal?.throwIfAborted()
   const done = new AbortController()
   const abort = () => done.abort()

@@ -1,7 +1,7 @@
-/** Runs one piece of work at a time, in the order asked for. A piece that fails does not stop the next. */
-export type Exclusive = <T>(work: () => T | Promise<T>) => Promise<T>
+/** Runs one piece of work at a time, in the order of the calls. A piece that fails does not stop the next. */
+export type Mutex = <T>(work: () => T | Promise<T>) => Promise<T>
 
-export function createExclusive(): Exclusive {
+export function createMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
     const result = last.then(work)
@@ -11,7 +11,7 @@ export function createExclusive(): Exclusive {
 }
 
 /** The same for each key by itself. */
-export function createExclusiveByKey(): <T>(key: string, work: () => T | Promise<T>) => Promise<T> {
+export function createMutexByKey(): <T>(key: string, work: () => T | Promise<T>) => Promise<T> {
   const last = new Map<string, Promise<unknown>>()
   return (key, work) => {
     const result = (last.get(key) ?? Promise.resolve()).then(work)

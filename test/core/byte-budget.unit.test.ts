@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMemory } from '../../sidecar/core/memory.ts'
+import { createByteBudget } from '../../sidecar/core/byte-budget.ts'
 
 const open = new AbortController().signal
 
@@ -9,16 +9,16 @@ function fill(share: { tryEnter(bytes: number): boolean }, bytes: number): numbe
 }
 
 test('one that holds all it can leaves half to the others', () => {
-  const memory = createMemory(100)
-  const [hog, second, third] = [memory.share(), memory.share(), memory.share()]
+  const byteBudget = createByteBudget(100)
+  const [hog, second, third] = [byteBudget.share(), byteBudget.share(), byteBudget.share()]
   expect(fill(hog, 1)).toBe(50)
   expect(fill(second, 1)).toBe(25)
   expect(fill(third, 1)).toBe(12)
 })
 
 test('each may hold one, whatever its size and whatever the others hold', () => {
-  const memory = createMemory(100)
-  const [hog, other] = [memory.share(), memory.share()]
+  const byteBudget = createByteBudget(100)
+  const [hog, other] = [byteBudget.share(), byteBudget.share()]
   expect(fill(hog, 500)).toBe(1)
   expect(fill(other, 300)).toBe(1)
   other.leave(300)
@@ -26,7 +26,7 @@ test('each may hold one, whatever its size and whatever the others hold', () => 
 })
 
 test('once refused it is full until half of its room is free', async () => {
-  const share = createMemory(100).share()
+  const share = createByteBudget(100).share()
   expect(fill(share, 10)).toBe(5)
   await expect(Promise.race([share.whenRoom(open), Promise.resolve('waits')])).resolves.toBe('waits')
   share.leave(10)
@@ -38,8 +38,8 @@ test('once refused it is full until half of its room is free', async () => {
 })
 
 test('what others give back makes room too', async () => {
-  const memory = createMemory(100)
-  const [hog, other] = [memory.share(), memory.share()]
+  const byteBudget = createByteBudget(100)
+  const [hog, other] = [byteBudget.share(), byteBudget.share()]
   fill(hog, 10)
   expect(fill(other, 20)).toBe(1)
   const room = other.whenRoom(open)
@@ -49,7 +49,7 @@ test('what others give back makes room too', async () => {
 })
 
 test('an abort ends the waiting', async () => {
-  const share = createMemory(100).share()
+  const share = createByteBudget(100).share()
   fill(share, 50)
   const leaving = new AbortController()
   const waiting = share.whenRoom(leaving.signal)
@@ -59,11 +59,11 @@ test('an abort ends the waiting', async () => {
 })
 
 test('what all hold together is known', () => {
-  const memory = createMemory(100)
-  const [first, second] = [memory.share(), memory.share()]
+  const byteBudget = createByteBudget(100)
+  const [first, second] = [byteBudget.share(), byteBudget.share()]
   first.tryEnter(30)
   second.tryEnter(500)
-  expect(memory).toMatchObject({ budget: 100, used: 530 })
+  expect(byteBudget).toMatchObject({ budget: 100, used: 530 })
   second.leave(500)
-  expect(memory.used).toBe(30)
+  expect(byteBudget.used).toBe(30)
 })

@@ -1,10 +1,10 @@
 /** So many at a time; the others wait in line. */
-export interface Slots {
+export interface Semaphore {
   /** Resolves with the release, which may be called once; at once when the signal aborts, then with nothing to release. */
   take(signal: AbortSignal): Promise<() => void>
 }
 
-export function createSlots(count: number): Slots {
+export function createSemaphore(count: number): Semaphore {
   let free = count
   const waiting: (() => void)[] = []
 

@@ -2,7 +2,7 @@ import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import { CouchError, type Retry } from './errors.ts'
 
-export interface Patience {
+export interface RetryOptions {
   readonly clock: Clock
   readonly random: Random
   /** The end of it; its reason is thrown then. */
@@ -17,8 +17,8 @@ const BACKOFF = { baseMs: 200, capMs: 15_000 }
 const SLOWLY_MS = 30_000
 
 /** Asks until there is an answer: repeats what may pass. Anything else is thrown. */
-export async function patiently<T>(ask: () => Promise<T>, patience: Patience): Promise<T> {
-  const { clock, random, signal, retryOf = ({ retry }) => retry, onTrouble } = patience
+export async function withRetries<T>(ask: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { clock, random, signal, retryOf = ({ retry }) => retry, onTrouble } = options
   for (let tries = 1; ; tries++) {
     try {
       return await ask()

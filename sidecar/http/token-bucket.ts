@@ -1,12 +1,12 @@
 import type { Clock } from '../core/clock.ts'
 
 /** Lets through so much a minute from each client, and so much from all of them together. */
-export interface Rates {
+export interface RateLimiter {
   /** Takes so many at once, or none. 0, or how long to wait until there are as many, milliseconds. */
   take(client: string, count?: number): number
 }
 
-export interface RatesOptions {
+export interface RateLimiterOptions {
   /** From one client; what was not used gathers up to as many. */
   readonly perMinute: number
   /** The most that is taken at once. Default 1. */
@@ -21,7 +21,12 @@ const REMEMBERED = 10_000
 const MINUTE_MS = 60_000
 
 /** Buckets with a hole: they fill steadily and never run over. In memory, each process for itself. */
-export function createRates({ perMinute, atOnce = 1, clients: many = 20, clock }: RatesOptions): Rates {
+export function createRateLimiter({
+  perMinute,
+  atOnce = 1,
+  clients: many = 20,
+  clock,
+}: RateLimiterOptions): RateLimiter {
   const size = Math.max(perMinute, atOnce)
   const all = createBucket(perMinute * many, size * many, clock.ticks())
   const clients = new Map<string, Bucket>()

@@ -2,7 +2,7 @@
 const UP_TO_MS = [1, 5, 25, 100, 500, 2_500, 10_000, 60_000]
 
 /** How long things took, as a histogram: so many numbers, however many things there were. */
-export class Durations {
+export class Histogram {
   /** How many took longer than the one before and no longer than `UP_TO_MS`; the last are those that took longer than all. */
   readonly #counts = [...UP_TO_MS, Infinity].map(() => 0)
   #sumMs = 0

@@ -1,5 +1,5 @@
-/** A number of places, taken in the order asked for. The limit may change between two calls. */
-export class Slots {
+/** A number of permits, given in the order of the requests. The limit may change between two calls. */
+export class Semaphore {
   readonly #limit: () => number
   readonly #first: (() => void)[] = []
   readonly #others: (() => void)[] = []
@@ -10,13 +10,13 @@ export class Slots {
     this.#limit = limit
   }
 
-  /** How many wait for a place. */
+  /** How many wait for a permit. */
   get waiting(): number {
     return this.#first.length + this.#others.length
   }
 
   /**
-   * Calls `work` in a place of its own, at once or when there is one. Each needs one `leave`.
+   * Calls `work` with a permit of its own, at once or when one is free. Each needs one `leave`.
    *
    * @param first before all that wait without it
    */
@@ -28,7 +28,7 @@ export class Slots {
     } else (first ? this.#first : this.#others).push(work)
   }
 
-  /** Resolves when there is a place. Each needs one `leave`. Rejects with the signal's reason; then it has none. */
+  /** Resolves with a permit. Each needs one `leave`. Rejects with the signal's reason; then it has none. */
   async enter(first = false, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
@@ -45,8 +45,8 @@ export class Slots {
     })
   }
 
-  /** Does the work in a place of its own, when there is one. */
-  async during<T>(work: () => Promise<T>, first = false, signal?: AbortSignal): Promise<T> {
+  /** Runs the work with a permit of its own, when one is free. */
+  async run<T>(work: () => Promise<T>, first = false, signal?: AbortSignal): Promise<T> {
     await this.enter(first, signal)
     try {
       return await work()
@@ -70,18 +70,18 @@ export class Slots {
   }
 }
 
-/** A place of one’s own that may be left early or late, and entered again: it is left as often as it was entered. */
-export class Slot {
-  readonly #slots: Slots
+/** One permit, which may be left early or late, and entered again: it is left as often as it was entered. */
+export class Permit {
+  readonly #semaphore: Semaphore
   #held = false
 
-  constructor(slots: Slots) {
-    this.#slots = slots
+  constructor(semaphore: Semaphore) {
+    this.#semaphore = semaphore
   }
 
-  /** As `Slots.take`, without a promise for those who wait. */
+  /** As `Semaphore.take`, without a promise for those who wait. */
   take(work: () => void): void {
-    this.#slots.take(() => {
+    this.#semaphore.take(() => {
       this.#held = true
       work()
     })
@@ -94,6 +94,6 @@ export class Slot {
   leave(): void {
     if (!this.#held) return
     this.#held = false
-    this.#slots.leave()
+    this.#semaphore.leave()
   }
 }

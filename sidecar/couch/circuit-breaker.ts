@@ -5,7 +5,7 @@ import type { CouchErrorCode } from './errors.ts'
 const [MOST, REST_MS] = [10, 5000]
 
 /** A server that is away, or does not know us, is not asked for thousands of databases one after the other. */
-export class Strikes {
+export class CircuitBreaker {
   readonly #clock: Clock
   #count = 0
   #until = -Infinity
