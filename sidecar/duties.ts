@@ -1,10 +1,10 @@
 import type { Config } from './config.ts'
-import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from './docstate/assess.ts'
+import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from './docstate/assess.ts'
 import { isAmong } from './core/glob.ts'
 import { userDatabasesOf } from './accounts/names.ts'
 import type { Tables } from './tables.ts'
 import type { Member, WorkerOptions } from './workers/documents.ts'
-import type { Place } from './workers/sharing.ts'
+import type { TypeAndState } from './workers/sharing.ts'
 
 /** The role of sidecars that share one control database. */
 export const ROLE = 'sidecar'
@@ -38,8 +38,8 @@ export const keepsAccounts =
 /** Whether a sidecar builds indexes. */
 export const keepsIndexes = ({ options }: Member): boolean => options.indexes === true
 
-/** Whether a sidecar handles what waits in this place. What others write of themselves may be anything. */
-export function hasDuty({ options }: Member, database: string, { type, state }: Place): boolean {
+/** Whether a sidecar handles what waits in this state. What others write of themselves may be anything. */
+export function hasDuty({ options }: Member, database: string, { type, state }: TypeAndState): boolean {
   const { control, users, databases } = options as {
     control?: { database?: unknown } & Duties
     users?: Named
@@ -49,8 +49,8 @@ export function hasDuty({ options }: Member, database: string, { type, state }: 
     state === IN_CONFLICT ? stringsIn(types).includes(type) : stringsIn(handlers).includes(nameOf(type, state))
   if (control?.database === database) return includes(control)
   const isIn = ({ names }: Named) => isAmong(database, stringsIn(names))
-  const place = users && isIn(users) ? users : databases && isIn(databases) ? databases : undefined
-  return place !== undefined && includes(place)
+  const named = users && isIn(users) ? users : databases && isIn(databases) ? databases : undefined
+  return named !== undefined && includes(named)
 }
 
 interface Duties {
@@ -65,6 +65,6 @@ interface Named extends Duties {
 
 const nameOf = (type: string, state: string) => `${type}/${state}`
 const dutiesIn = (table: DispatchTable) => ({ handlers: namesOf(table), types: typesOf(table) })
-const namesOf = (table: DispatchTable) => placesOf(table).map(({ type, state }) => nameOf(type, state))
+const namesOf = (table: DispatchTable) => typesAndStatesOf(table).map(({ type, state }) => nameOf(type, state))
 const stringsIn = (field: unknown): readonly string[] =>
   Array.isArray(field) ? field.filter((one) => typeof one === 'string') : []

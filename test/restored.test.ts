@@ -1,4 +1,4 @@
-/** Files of an older copy are put back under a sidecar that goes on: what was written since is in none of its places. */
+/** Files of an older copy are put back under a sidecar that goes on: what was written since is in none of its checkpoints. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../sidecar/couch/database.ts'
@@ -29,7 +29,7 @@ const put = async (database: Database, prefix: string, count: number) =>
   void (await database.bulk(Array.from({ length: count }, (_, i) => JSON.stringify(order(`${prefix}${i}`)))))
 const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
 
-test('documents written into older copies are handled, behind the places and beyond them', async () => {
+test('documents written into older copies are handled, behind the checkpoints and beyond them', async () => {
   needs('private server')
   const proxy = await startFaultyProxy(server!.url)
   const [whole, range, passed, named] = ['f-db-whole', 'f-db-range', 'f-db-passed', 'f-named'] as const
@@ -58,7 +58,7 @@ test('documents written into older copies are handled, behind the places and bey
     for (const database of databases) await put(database, prefix, count)
     for (const name of visited) rig.tell(name)
   }
-  /** All that was done is done in the places, too, those that are kept. */
+  /** All that was done is done in the checkpoints, too, those that are kept. */
   const untilKept = async () => {
     await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 3, open: 0, waiting: 0 }))
     for (const database of databases) {

@@ -17,7 +17,7 @@ import {
 } from './schemas.ts'
 import { writtenFrom } from './written.ts'
 import { segment } from './path.ts'
-import { isBehindPlace } from './shard-seqs.ts'
+import { isBehindCheckpoint } from './shard-seqs.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -140,7 +140,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     info: (options) => call(dbInfo, {}, options),
     async life(place, options) {
       const info = await database.info(options)
-      const isBehind = place !== undefined && (await isBehindPlace(couch, info, place, options))
+      const isBehind = place !== undefined && (await isBehindCheckpoint(couch, info, place, options))
       return { life: info.instance_start_time, isBehind, copies: info.cluster?.n ?? 1 }
     },
     async create(options) {

@@ -1,7 +1,7 @@
 /**
  * What stands in a sequence of CouchDB's: how far the file of each shard was. CouchDB keeps a file's uuid in the file, so an
  * older copy of it that was put back has the same, and is behind. `_changes` does not say so: asked for what comes after a
- * place that the file has not reached, it sends nothing until the file has grown beyond it.
+ * checkpoint that the file has not reached, it sends nothing until the file has grown beyond it.
  *
  * The text after the dash is Erlang's external term format: a list of `{Node, [Begin, End], {Seq, Uuid, Node}}`. Of the
  * uuid it has the first seven characters. What looks otherwise (PouchDB, shards that were just split) is not known here.
@@ -87,16 +87,21 @@ export function filesAfter(now: Extent, before: Extent | undefined): Files | und
 const shardFile = z.object({ uuid: z.string(), update_seq: z.number() })
 
 /**
- * Whether the database has lost changes that were before this place. Asks for the files that the place is of, where
+ * Whether the database has lost changes that were before this checkpoint. Asks for the files that the checkpoint is of, where
  * `info` tells of other copies: only a server admin may. A copy that does not answer is taken for whole. Throws the
  * signal's reason.
  */
-export async function isBehindPlace(couch: Couch, info: DbInfo, place: Seq, options?: CallOptions): Promise<boolean> {
+export async function isBehindCheckpoint(
+  couch: Couch,
+  info: DbInfo,
+  checkpoint: Seq,
+  options?: CallOptions,
+): Promise<boolean> {
   const now = extentOf(info.update_seq)
-  const before = extentOf(place)
+  const before = extentOf(checkpoint)
   if (isBehind(now, before)) return true
-  const others = decode(place).filter(({ uuid }) => now.files?.[uuid] === undefined)
-  if (others.length > (info.cluster?.q ?? 0)) return false // no place of this database: it was made up
+  const others = decode(checkpoint).filter(({ uuid }) => now.files?.[uuid] === undefined)
+  if (others.length > (info.cluster?.q ?? 0)) return false // no checkpoint of this database: it was made up
   const losses = await Promise.all(others.map((shard) => hasLost(couch, info, shard, options)))
   return losses.includes(true)
 }

@@ -2,7 +2,7 @@ import { hasNews, type Extent } from '../couch/shard-seqs.ts'
 import type { Reading } from '../couch/survey.ts'
 import type { Waits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
-import type { KeptPlace, PlaceStore } from '../feed/place-store.ts'
+import type { KeptCheckpoint, CheckpointStore } from '../feed/checkpoint-store.ts'
 import type { Matched } from './matching.ts'
 
 /** A database that is visited now and then. */
@@ -23,11 +23,11 @@ export interface Berth {
 export interface Known {
   /** What is handled there; undefined before the first visit. */
   matched: Matched | undefined
-  /** Keeps its place; undefined before the first visit. */
-  places: PlaceStore | undefined
+  /** Keeps its checkpoint; undefined before the first visit. */
+  checkpoints: CheckpointStore | undefined
   /** Where the last visit ended; undefined before the first. */
-  place: KeptPlace | undefined
-  /** How often the connection had broken when the place was last known to hold. */
+  checkpoint: KeptCheckpoint | undefined
+  /** How often the connection had broken when the checkpoint was last known to hold. */
   breaks: number
   /** What visits wait for, one after the other; undefined if they wait for nothing. */
   waits: Waits | undefined
@@ -35,8 +35,8 @@ export interface Known {
   done: Extent | undefined
   /** How far it was when all were looked at since the last break, with the files of all readings. */
   reading: Reading | undefined
-  /** The place that was compared with it. */
-  compared: KeptPlace | undefined
+  /** The checkpoint that was compared with it. */
+  compared: KeptCheckpoint | undefined
 }
 
 export interface OpenVisit {
@@ -46,7 +46,7 @@ export interface OpenVisit {
 }
 
 const nothing = (): Known => ({
-  ...{ matched: undefined, places: undefined, place: undefined, breaks: 0 },
+  ...{ matched: undefined, checkpoints: undefined, checkpoint: undefined, breaks: 0 },
   ...{ waits: undefined, done: undefined, reading: undefined, compared: undefined },
 })
 
@@ -60,5 +60,5 @@ export function forget(berth: Berth): void {
 }
 
 /** Whether a sweep has found more in it than was there when it was left. */
-export const isNews = ({ place, done }: Known, found: Reading): boolean =>
-  !done || hasNews(found, done) || (place?.life !== undefined && place.life !== found.life)
+export const isNews = ({ checkpoint, done }: Known, found: Reading): boolean =>
+  !done || hasNews(found, done) || (checkpoint?.life !== undefined && checkpoint.life !== found.life)

@@ -58,7 +58,7 @@ export function createFleet(options: FleetOptions): Fleet {
   function isOurs(name: string): boolean {
     if (except.has(name) || !isAmong(name, databases)) return false
     const part = sharing.whole(name)
-    return jobOf(name).places.some((place) => part.isOurs(place, name))
+    return jobOf(name).typesAndStates.some((each) => part.isOurs(each, name))
   }
 
   function berthOf(name: string): Berth {

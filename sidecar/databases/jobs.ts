@@ -1,6 +1,6 @@
 import type { DatabaseKind } from '../deploy/compile.ts'
-import { placesOf, type DispatchTable } from '../docstate/assess.ts'
-import type { Place } from '../workers/sharing.ts'
+import { typesAndStatesOf, type DispatchTable } from '../docstate/assess.ts'
+import type { TypeAndState } from '../workers/sharing.ts'
 import { ownerOf } from './owner.ts'
 
 /** What is done in a database: of which kind it is, and what is handled there. */
@@ -14,7 +14,7 @@ export type JobOf = (this: void, database: string) => Job
 
 /** What follows from a job, worked out once for thousands of databases. */
 export interface WorkedOut extends Job {
-  readonly places: readonly Place[]
+  readonly typesAndStates: readonly TypeAndState[]
   readonly owner: string
 }
 
@@ -24,8 +24,8 @@ export function workOut(jobOf: JobOf): (database: string) => WorkedOut {
     const job = jobOf(database)
     const before = known.get(job.table)
     if (before) return before
-    const places = placesOf(job.table)
-    const made = { ...job, places, owner: ownerOf(job.table) }
+    const typesAndStates = typesAndStatesOf(job.table)
+    const made = { ...job, typesAndStates, owner: ownerOf(job.table) }
     known.set(job.table, made)
     return made
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { typesOf, type DispatchTable } from '../docstate/assess.ts'
 
 /**
- * Whose the places are in databases that are visited: of all workers that look for the same. With another handler,
+ * Whose the checkpoints are in databases that are visited: of all workers that look for the same. With another handler,
  * or an end of a state, or other states of a machine, a database is read from its start: there may be documents in it that nobody has asked about.
  */
 export function ownerOf(table: DispatchTable): string {

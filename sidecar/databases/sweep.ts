@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Couch } from '../couch/client.ts'
 import { extentOf, filesAfter, hasNews, isBehind } from '../couch/shard-seqs.ts'
 import { listDatabases, readDatabases, type Reading } from '../couch/survey.ts'
-import type { KeptPlace } from '../feed/place-store.ts'
+import type { KeptCheckpoint } from '../feed/checkpoint-store.ts'
 import { isNews, type Berth, type Known } from './berth.ts'
 
 export interface SweepOptions {
@@ -26,11 +26,11 @@ const MISSING_LOOKS = 2
 const RESTORED = 'the database was restored from an older copy; it is read again from its start'
 
 /** Whether it is behind what was known of it. What was read twice alike says nothing new. */
-function hasLost(now: Reading, { reading, compared }: Known, place: KeptPlace | undefined): boolean {
+function hasLost(now: Reading, { reading, compared }: Known, checkpoint: KeptCheckpoint | undefined): boolean {
   if (reading && isBehind(now, reading)) return true
-  if (!place || (place.life !== undefined && place.life !== now.life)) return false
-  const isKnown = now.seq === reading?.seq && place === compared
-  return !isKnown && isBehind(now, extentOf(place.seq))
+  if (!checkpoint || (checkpoint.life !== undefined && checkpoint.life !== now.life)) return false
+  const isKnown = now.seq === reading?.seq && checkpoint === compared
+  return !isKnown && isBehind(now, extentOf(checkpoint.seq))
 }
 
 /** Looks at all databases that are ours, for whatever no event has told. Throws `CouchError`. */
@@ -45,21 +45,21 @@ export function createSweep({ couch, berths, berthOf, isOurs, find, renew, leave
       if (berth.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
       if (berth.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(berth)
     }
-    const places = new Map(ours.map((name) => [name, berths.get(name)?.known.place])) // a visit may move them meanwhile
+    const checkpoints = new Map(ours.map((name) => [name, berths.get(name)?.known.checkpoint])) // a visit may move them meanwhile
     for await (const readings of readDatabases(couch, ours, signal)) {
       for (const [name, found] of readings) {
         const berth = berthOf(name)
         const before = berth.known.reading
-        const place = places.get(name)
+        const checkpoint = checkpoints.get(name)
         if (before && before.life !== found.life) renew(name)
-        else if (hasLost(found, berth.known, place)) {
+        else if (hasLost(found, berth.known, checkpoint)) {
           log.warn({ db: name }, RESTORED)
           renew(name)
         }
         const { life, changes, seq } = found
         const { known, visit } = berth // anew if it was renewed
         known.reading = { life, changes, seq, files: filesAfter(found, known.reading) }
-        known.compared = place
+        known.compared = checkpoint
         if (visit ? !before || hasNews(found, before) : isNews(known, found)) find(berth)
       }
     }

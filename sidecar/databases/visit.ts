@@ -9,7 +9,7 @@ import { createEngine, type Engine, type EngineOptions } from '../docstate/engin
 import { createWaits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
 import { pagesOf } from '../feed/change.ts'
-import { createPlaceStore, type PlaceStore } from '../feed/place-store.ts'
+import { createCheckpointStore, type CheckpointStore } from '../feed/checkpoint-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
 import type { Berth, Known } from './berth.ts'
@@ -21,7 +21,7 @@ export interface VisitOptions
   readonly random: Random
   /** Of all visits: for reading. */
   readonly semaphore: Semaphore
-  /** Whose the places are: of all who have the same handlers. */
+  /** Whose the checkpoints are: of all who have the same handlers. */
   readonly owner: string
   /** How often the connection has broken, after which an older copy may be there. */
   readonly breaks: () => number
@@ -45,18 +45,18 @@ const [LINGER_MS, CROWDED_MS] = [1000, 50]
 
 /**
  * One visit of a database: its changes since the last one, and whatever they or their time ask for, until nothing is left
- * to do. Whatever it finds it takes, whoever the database should belong to meanwhile: its place says that all before it is
+ * to do. Whatever it finds it takes, whoever the database should belong to meanwhile: its checkpoint says that all before it is
  * done. Throws `CouchError` where it could not begin, and the signal's reason.
  */
 export async function visit(berth: Berth, options: VisitOptions, bell: Bell, signal: AbortSignal): Promise<Visited> {
   const { couch, name, owner, clock, breaks, onEngine, onRead, isCrowded } = options
   const database = couch.db(name)
   const { known } = berth
-  if (known.breaks !== breaks()) known.place = known.places = undefined // an older copy, which has another, may be there
-  const store = (known.places ??= createPlaceStore(database, owner))
-  const isFirst = known.place === undefined
-  known.place ??= await store.load(signal)
-  const { rest } = known.place ?? {}
+  if (known.breaks !== breaks()) known.checkpoint = known.checkpoints = undefined // an older copy, which has another, may be there
+  const store = (known.checkpoints ??= createCheckpointStore(database, owner))
+  const isFirst = known.checkpoint === undefined
+  known.checkpoint ??= await store.load(signal)
+  const { rest } = known.checkpoint ?? {}
   if (isFirst && rest && !berth.wasTold && isWhereItWas(known)) return atRest(known, rest.nextAt)
   if (!known.matched) {
     const ddoc = await prepare(options, signal)
@@ -65,22 +65,23 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   }
   let { matched } = known
 
-  const listFirst = known.place !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
+  const listFirst =
+    known.checkpoint !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
   const before = { changes: known.reading?.changes ?? 0, files: furthest(known.done?.files, known.reading?.files) }
   let read: Seq | undefined
   let takenBefore = 0
   known.done = undefined
   const leaving = new AbortController()
-  const places: PlaceStore = {
-    load: () => Promise.resolve(known.place),
-    async save(place, signal) {
-      if (berth.known !== known) return // it is the place of another database
-      const unrested = { ...place, rest: undefined }
+  const checkpoints: CheckpointStore = {
+    load: () => Promise.resolve(known.checkpoint),
+    async save(checkpoint, signal) {
+      if (berth.known !== known) return // it is the checkpoint of another database
+      const unrested = { ...checkpoint, rest: undefined }
       // What waits for a deploy is at rest for us; whoever begins after the deploy has to list it.
-      const kept = matched.table === options.table ? place : unrested
+      const kept = matched.table === options.table ? checkpoint : unrested
       const isToCount = options.counts?.undeclared.has(name) // by the list of each visit, also after a restart
       await store.save(isToCount ? unrested : kept, signal)
-      known.place = isToCount ? unrested : place
+      known.checkpoint = isToCount ? unrested : checkpoint
     },
     isPutBack: (signal) => store.isPutBack(signal),
   }
@@ -91,17 +92,20 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
     prepare: (until) => prepare(options, until),
     async matchAgain(rev, until) {
       const again = await matchAgain(options, matched, rev, until)
-      if (again !== matched && known.place) known.place = { ...known.place, rest: undefined } // until it is listed
+      if (again !== matched && known.checkpoint) known.checkpoint = { ...known.checkpoint, rest: undefined } // until it is listed
       known.matched = matched = again
       return again.table
     },
     visit: {
-      places,
+      checkpoints,
       listFirst,
       nextAt: listFirst ? undefined : rest?.nextAt,
       waits: (known.waits ??= createWaits(() => clock.ticks())),
       read: (from, signal) =>
-        readWhenTold({ ...options, readPage, life, isPutBack: (until) => places.isPutBack(until), from, bell }, signal),
+        readWhenTold(
+          { ...options, readPage, life, isPutBack: (until) => checkpoints.isPutBack(until), from, bell },
+          signal,
+        ),
     },
   })
   const readPages = pagesOf(database)
@@ -114,12 +118,14 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   }
   let isBegin = true
   /** Nothing is asked at the beginning if the last look at all databases says it. */
-  async function life(place: Seq | undefined, signal: AbortSignal): Promise<Life> {
+  async function life(checkpoint: Seq | undefined, signal: AbortSignal): Promise<Life> {
     const { reading } = known
-    const isSaid = isBegin && reading !== undefined && says(reading, place, isFirst)
+    const isSaid = isBegin && reading !== undefined && says(reading, checkpoint, isFirst)
     isBegin = false
     const count = breaks()
-    const found = isSaid ? { life: reading.life, isBehind: false, copies: 1 } : await database.life(place, { signal })
+    const found = isSaid
+      ? { life: reading.life, isBehind: false, copies: 1 }
+      : await database.life(checkpoint, { signal })
     known.breaks = count
     return found
   }
@@ -148,7 +154,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
       if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken', code: trouble }
       if (!rest || bell.isRinging) continue
       if (taken > takenBefore) {
-        bell.ring() // what was written meanwhile: then its events cost one request, and no place
+        bell.ring() // what was written meanwhile: then its events cost one request, and no checkpoint
         continue
       }
       return { kind: 'rest', nextAt: rest.nextAt }
@@ -157,16 +163,16 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
 }
 
 /** A restart finds it as it was left: there is nothing to do before its time. */
-const isWhereItWas = ({ place, reading }: Known): boolean =>
-  reading !== undefined && place?.life === reading.life && !hasNews(reading, extentOf(place.seq))
+const isWhereItWas = ({ checkpoint, reading }: Known): boolean =>
+  reading !== undefined && checkpoint?.life === reading.life && !hasNews(reading, extentOf(checkpoint.seq))
 
 /**
- * Whether a look at all databases says that the place holds: it has seen every file that the place is of, and none was
- * behind. A place that was read here is later than the look; the next one compares it.
+ * Whether a look at all databases says that the checkpoint holds: it has seen every file that the checkpoint is of, and none was
+ * behind. A checkpoint that was read here is later than the look; the next one compares it.
  */
-function says(reading: Reading, place: Seq | undefined, isLoaded: boolean): boolean {
-  if (place === undefined || reading.seq === undefined) return false
-  const [now, before] = [extentOf(reading.seq), extentOf(place)] // not with the files of earlier looks
+function says(reading: Reading, checkpoint: Seq | undefined, isLoaded: boolean): boolean {
+  if (checkpoint === undefined || reading.seq === undefined) return false
+  const [now, before] = [extentOf(reading.seq), extentOf(checkpoint)] // not with the files of earlier looks
   const isOfAll = Object.keys(before.files ?? {}).every((uuid) => uuid in (now.files ?? {}))
   return isOfAll && !(isLoaded && isBehind(now, before))
 }

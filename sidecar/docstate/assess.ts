@@ -35,7 +35,7 @@ export interface DispatchTable {
 }
 
 /** Every type and state of which documents are taken: that have a handler, or an end. Each once. */
-export function placesOf({
+export function typesAndStatesOf({
   registrations,
   machines,
 }: DispatchTable): { readonly type: string; readonly state: string }[] {

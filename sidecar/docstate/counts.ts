@@ -22,7 +22,7 @@ export class HandlerCounts {
   readonly written = { saved: 0, retry: 0, error: 0, parked: 0 }
 }
 
-interface Place {
+interface TypeAndState {
   readonly type: string
   readonly state: string
 }
@@ -42,23 +42,23 @@ export class Counts {
   readonly writes = noWrites()
   /** Documents in states that their machines do not declare, by database, as of its last list: only where there are any. */
   readonly undeclared = new Map<string, readonly UndeclaredCount[]>()
-  readonly #handlers = new Map<string, Place & { readonly counts: HandlerCounts }>()
+  readonly #handlers = new Map<string, TypeAndState & { readonly counts: HandlerCounts }>()
   /** So that nothing is put together for each document. */
-  readonly #known = new WeakMap<Place, HandlerCounts>()
+  readonly #known = new WeakMap<TypeAndState, HandlerCounts>()
 
-  of(place: Place): HandlerCounts {
-    const known = this.#known.get(place)
+  of(pair: TypeAndState): HandlerCounts {
+    const known = this.#known.get(pair)
     if (known) return known
-    const { type, state } = place
+    const { type, state } = pair
     const name = `${type}\0${state}`
     const handler = this.#handlers.get(name) ?? { type, state, counts: new HandlerCounts() }
     this.#handlers.set(name, handler)
-    this.#known.set(place, handler.counts)
+    this.#known.set(pair, handler.counts)
     return handler.counts
   }
 
   /** Of every type and state that was asked for. */
-  handlers(): Iterable<Place & { readonly counts: HandlerCounts }> {
+  handlers(): Iterable<TypeAndState & { readonly counts: HandlerCounts }> {
     return this.#handlers.values()
   }
 }

@@ -5,7 +5,7 @@ import type { ByteBudget } from '../core/byte-budget.ts'
 import type { Semaphore } from '../core/semaphore.ts'
 import type { Database } from '../couch/database.ts'
 import type { Events } from '../events/channels.ts'
-import type { PlaceStore } from '../feed/place-store.ts'
+import type { CheckpointStore } from '../feed/checkpoint-store.ts'
 import type { Registry } from '../workers/registry.ts'
 import type { Part } from '../workers/sharing.ts'
 import type { DispatchTable } from './assess.ts'
@@ -57,9 +57,9 @@ export interface EngineOptions {
 /** How a database is visited: see docs/designs/many-databases.md. */
 export interface Visit {
   readonly read: ReadFeed
-  /** Where the place is kept, for the next visit. */
-  readonly places: PlaceStore
-  /** Whether there may be documents before the place that wait: then it begins with the list. */
+  /** Where the checkpoint is kept, for the next visit. */
+  readonly checkpoints: CheckpointStore
+  /** Whether there may be documents before the checkpoint that wait: then it begins with the list. */
   readonly listFirst: boolean
   /** Otherwise: when the next of them is due, milliseconds since the epoch. */
   readonly nextAt: number | undefined

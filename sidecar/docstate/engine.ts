@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { withTimeout } from '../core/timeout.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
-import type { Rest } from '../feed/place-store.ts'
+import type { Rest } from '../feed/checkpoint-store.ts'
 import type { Counts } from './counts.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { createParts } from './parts.ts'
@@ -80,7 +80,7 @@ export function createEngine(options: EngineOptions): Engine {
       dispatch.flights.stop(new Error('the sidecar stops'))
       await withTimeout(clock, LAST_WORDS_MS, dispatch.flights.whenIdle())
     }
-    await withTimeout(clock, LAST_WORDS_MS, watch.savePlace(hard.signal, left))
+    await withTimeout(clock, LAST_WORDS_MS, watch.saveCheckpoint(hard.signal, left))
     hard.abort(new Error('the sidecar has stopped'))
   }
 

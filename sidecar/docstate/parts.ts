@@ -2,9 +2,9 @@ import { createByteBudget } from '../core/byte-budget.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
-import { createPlaceStore } from '../feed/place-store.ts'
+import { createCheckpointStore } from '../feed/checkpoint-store.ts'
 import { everything } from '../workers/sharing.ts'
-import { createAssess, IN_CONFLICT, placesOf, type Assess, type DispatchTable } from './assess.ts'
+import { createAssess, IN_CONFLICT, typesAndStatesOf, type Assess, type DispatchTable } from './assess.ts'
 import { createAskHeld } from './claims/ask-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
@@ -94,9 +94,9 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     ...{ part, assess, dispatch, backlog, readInParts, clock, random },
     onUndeclared: () => visit && rounds.listSoon(), // one that is followed is listed every minute
   })
-  const places = visit?.places ?? createPlaceStore(database, worker)
+  const checkpoints = visit?.checkpoints ?? createCheckpointStore(database, worker)
   const watch = new Watch({
-    ...{ database, part, arrivals, places, life, clock, random, log },
+    ...{ database, part, arrivals, checkpoints, life, clock, random, log },
     onReplaced: (stopped) => {
       dispatch.forgetPast()
       return prepare(stopped)
@@ -119,7 +119,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
 
   /** What is handled now: after a deploy it may be more. */
   function workOut(table: DispatchTable) {
-    for (const place of placesOf(table)) counts.of(place) // what has not happened yet is told, too
+    for (const pair of typesAndStatesOf(table)) counts.of(pair) // what has not happened yet is told, too
     return { table, assess: createAssess(table) }
   }
 

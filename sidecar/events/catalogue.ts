@@ -62,7 +62,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   'feed:restarted': {
     about: 'database',
     when: 'the feed begins again from its start; what the database says was handled is not handled again',
-    fields: { why: '`database-recreated`, `database-restored` (from an older copy) or `malformed-place`' },
+    fields: { why: '`database-recreated`, `database-restored` (from an older copy) or `malformed-checkpoint`' },
   },
   'claim:won': {
     about: 'document',

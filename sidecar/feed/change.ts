@@ -25,7 +25,7 @@ const DOCS = { ...LEAVES, include_docs: true, conflicts: true }
 /** The changes of a database, with its documents unless `withDocs` says otherwise when a connection is opened. */
 export const changesOf = (database: Database, withDocs: () => boolean = () => true): Source<Change> => ({
   name: `GET /${database.name}/_changes`,
-  life: (place, signal) => database.life(place, { signal }),
+  life: (checkpoint, signal) => database.life(checkpoint, { signal }),
   open: (query, signal) => database.changes({ ...query, ...(withDocs() ? DOCS : LEAVES) }, signal),
   parse: (request, line) => parseLine(request, line, changeFrom),
 })
@@ -39,7 +39,7 @@ function changeFrom({ id, seq, deleted, changes, doc }: Fields, bytes: number): 
   return { seq, id, rev: revs[0]!, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
 }
 
-/** Some rows of a feed, and the place after them. */
+/** Some rows of a feed, and the checkpoint after them. */
 export interface Page {
   readonly rows: readonly Change[]
   readonly seq: Seq
@@ -47,7 +47,7 @@ export interface Page {
   readonly left: number | undefined
 }
 
-/** At most so many changes from a place on, with their documents, in one short request. Throws `CouchError`. */
+/** At most so many changes from a checkpoint on, with their documents, in one short request. Throws `CouchError`. */
 export type ReadPage = (since: Seq, limit: number, signal: AbortSignal) => Promise<Page>
 
 export const pagesOf =

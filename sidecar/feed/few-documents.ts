@@ -8,7 +8,7 @@ import { parseLine, type Source } from './source.ts'
  */
 export const changesOfFew = (database: Database, ids: readonly string[]): Source<{ readonly seq: Seq }> => ({
   name: `GET /${database.name}/_changes`,
-  life: (place, signal) => database.life(place, { signal }),
+  life: (checkpoint, signal) => database.life(checkpoint, { signal }),
   open: (query, signal) => database.changes({ ...query, filter: '_doc_ids', doc_ids: JSON.stringify(ids) }, signal),
   parse: (request, line) => parseLine(request, line, ({ seq }) => ({ seq })),
 })

@@ -8,7 +8,7 @@ import { QUIET, watchSilence } from './silence.ts'
 import type { Source } from './source.ts'
 
 /** Where a follower is: a sequence, and the life of the source that it belongs to. */
-export interface Place {
+export interface Checkpoint {
   readonly seq: Seq
   /** `instance_start_time`; undefined if it was never known. */
   readonly life?: string | undefined
@@ -18,8 +18,8 @@ interface Row {
   readonly seq: Seq
 }
 
-/** `database-restored`: an older copy was put back, which is behind the place, or has come beyond it by other changes. */
-export type RestartReason = 'database-recreated' | 'database-restored' | 'malformed-place'
+/** `database-restored`: an older copy was put back, which is behind the checkpoint, or has come beyond it by other changes. */
+export type RestartReason = 'database-recreated' | 'database-restored' | 'malformed-checkpoint'
 
 export type FeedEvent<R extends Row> =
   | { readonly kind: 'rows'; readonly rows: readonly R[]; readonly life: string }
@@ -35,9 +35,9 @@ export type FeedEvent<R extends Row> =
 
 export interface FollowOptions<R extends Row> {
   readonly source: Source<R>
-  /** The place to go on from. Default: the beginning. */
-  readonly from?: Place | undefined
-  /** Asked after a break: whether an older copy was put back, and what is kept of the place with it. */
+  /** The checkpoint to go on from. Default: the beginning. */
+  readonly from?: Checkpoint | undefined
+  /** Asked after a break: whether an older copy was put back, and what is kept of the checkpoint with it. */
   readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   readonly clock: Clock
   readonly random: Random
@@ -84,7 +84,7 @@ export async function* follow<R extends Row>(
   signal: AbortSignal,
 ): AsyncGenerator<FeedEvent<R>> {
   const { source, clock, random, slowlyMs = SLOWLY_MS, rowsAConnection = ROWS_A_CONNECTION, rest = () => 0 } = options
-  let place: Place = options.from ?? { seq: SEQ_ZERO }
+  let checkpoint: Checkpoint = options.from ?? { seq: SEQ_ZERO }
   let failures = 0
   let isDoubtful = true // the first time, and after a break, in which an older copy may have been put back
 
@@ -92,15 +92,15 @@ export async function* follow<R extends Row>(
     let rows = 0
     const began = clock.ticks()
     try {
-      const found = await source.life(isDoubtful && place.seq !== SEQ_ZERO ? place.seq : undefined, signal)
-      const why = whyRestart(place, found, isDoubtful && ((await options.isPutBack?.(signal)) ?? false))
+      const found = await source.life(isDoubtful && checkpoint.seq !== SEQ_ZERO ? checkpoint.seq : undefined, signal)
+      const why = whyRestart(checkpoint, found, isDoubtful && ((await options.isPutBack?.(signal)) ?? false))
       const { life } = found
-      place = { seq: why ? SEQ_ZERO : place.seq, life }
+      checkpoint = { seq: why ? SEQ_ZERO : checkpoint.seq, life }
       if (why) yield { kind: 'restarted', why }
       isDoubtful = false
-      for await (const event of connect(options, place.seq, signal)) {
+      for await (const event of connect(options, checkpoint.seq, signal)) {
         if (event.kind === 'ended') {
-          place = { ...place, seq: event.seq }
+          checkpoint = { ...checkpoint, seq: event.seq }
           if (event.left !== undefined) yield { kind: 'left', changes: event.left }
           continue
         }
@@ -108,7 +108,7 @@ export async function* follow<R extends Row>(
           failures = 0
           rows += event.rows.length
           yield { ...event, life }
-          place = { ...place, seq: event.rows.at(-1)!.seq }
+          checkpoint = { ...checkpoint, seq: event.rows.at(-1)!.seq }
         } else {
           if (event.kind === 'caught-up') failures = 0
           yield event
@@ -129,9 +129,9 @@ export async function* follow<R extends Row>(
       if (!(thrown instanceof CouchError)) throw thrown
       failures += 1
       isDoubtful = true
-      if (isCouchError(thrown, 'bad_request') && place.seq !== SEQ_ZERO) {
-        place = { ...place, seq: SEQ_ZERO }
-        yield { kind: 'restarted', why: 'malformed-place' }
+      if (isCouchError(thrown, 'bad_request') && checkpoint.seq !== SEQ_ZERO) {
+        checkpoint = { ...checkpoint, seq: SEQ_ZERO }
+        yield { kind: 'restarted', why: 'malformed-checkpoint' }
       }
       const retryInMs = thrown.retry === 'slowly' ? slowlyMs : fullJitter(BACKOFF, failures, random)
       yield { kind: 'broken', error: thrown, retryInMs }
@@ -140,9 +140,13 @@ export async function* follow<R extends Row>(
   }
 }
 
-/** Why a place means nothing in the database that was found; undefined if it is still that of the place. */
-export function whyRestart(place: Place, { life, isBehind }: Life, isPutBack: boolean): RestartReason | undefined {
-  if (place.life !== undefined && place.life !== life) return 'database-recreated'
+/** Why a checkpoint means nothing in the database that was found; undefined if it is still that of the checkpoint. */
+export function whyRestart(
+  checkpoint: Checkpoint,
+  { life, isBehind }: Life,
+  isPutBack: boolean,
+): RestartReason | undefined {
+  if (checkpoint.life !== undefined && checkpoint.life !== life) return 'database-recreated'
   return isBehind || isPutBack ? 'database-restored' : undefined
 }
 

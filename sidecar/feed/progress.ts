@@ -21,7 +21,7 @@ export class Progress {
   #first: Step | undefined
   #last: Step | undefined
 
-  /** The place to go on from after a restart; undefined as long as nothing was settled. */
+  /** The checkpoint to go on from after a restart; undefined as long as nothing was settled. */
   get mark(): Seq | undefined {
     return this.#mark
   }

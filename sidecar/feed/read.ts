@@ -6,17 +6,17 @@ import { SEQ_ZERO, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import type { Bell } from './bell.ts'
 import type { Change, ReadPage } from './change.ts'
-import { BACKOFF, SLOWLY_MS, whyRestart, type FeedEvent, type Place } from './follow.ts'
+import { BACKOFF, SLOWLY_MS, whyRestart, type FeedEvent, type Checkpoint } from './follow.ts'
 
 export interface ReadOptions {
   readonly readPage: ReadPage
   /** See `Source`. Asked before the first page, and after each failure. */
-  readonly life: (place: Seq | undefined, signal: AbortSignal) => Promise<Life>
+  readonly life: (checkpoint: Seq | undefined, signal: AbortSignal) => Promise<Life>
   /** Where it grows, an older copy may have been put back: `life` is asked again. */
   readonly breaks?: () => number
   /** See `FollowOptions`. */
   readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
-  readonly from?: Place | undefined
+  readonly from?: Checkpoint | undefined
   /** Rung when there may be more; read is only then, the first time too. */
   readonly bell: Bell
   /** Shared by all who read: each page takes one, and whoever has more to read waits for the next behind the others. */
@@ -37,7 +37,7 @@ const FIRST_ROWS = 5
  */
 export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): AsyncGenerator<FeedEvent<Change>> {
   const { readPage, bell, semaphore, clock, random } = options
-  let place: Place = options.from ?? { seq: SEQ_ZERO }
+  let checkpoint: Checkpoint = options.from ?? { seq: SEQ_ZERO }
   let life: string | undefined
   let together = FIRST_ROWS
   let isConnected = false
@@ -54,20 +54,20 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
         hasFailed = true
       }
       if (life === undefined) {
-        const found = await options.life(place.seq === SEQ_ZERO ? undefined : place.seq, signal)
-        const why = whyRestart(place, found, hasFailed && ((await options.isPutBack?.(signal)) ?? false))
-        place = { seq: why ? SEQ_ZERO : place.seq, life: found.life }
+        const found = await options.life(checkpoint.seq === SEQ_ZERO ? undefined : checkpoint.seq, signal)
+        const why = whyRestart(checkpoint, found, hasFailed && ((await options.isPutBack?.(signal)) ?? false))
+        checkpoint = { seq: why ? SEQ_ZERO : checkpoint.seq, life: found.life }
         if (why) yield { kind: 'restarted', why }
         life = found.life
         hasFailed = false
       }
-      const page = await semaphore.run(() => readPage(place.seq, together, signal))
+      const page = await semaphore.run(() => readPage(checkpoint.seq, together, signal))
       if (!isConnected) yield { kind: 'connected' }
       isConnected = true
       failures = 0
       const { rows, seq } = page
       if (rows.length > 0) yield { kind: 'rows', rows, life }
-      place = { ...place, seq }
+      checkpoint = { ...checkpoint, seq }
       const bytes = rows.reduce((sum, row) => sum + row.bytes, 1)
       const isEnd = rows.length < together
       if (rows.length > 0) together = Math.max(1, Math.min(MOST_ROWS, Math.floor((PAGE_BYTES * rows.length) / bytes)))
@@ -81,9 +81,9 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
       hasFailed = true
       life = undefined
       isConnected = false
-      if (isCouchError(thrown, 'bad_request') && place.seq !== SEQ_ZERO) {
-        place = { ...place, seq: SEQ_ZERO }
-        yield { kind: 'restarted', why: 'malformed-place' }
+      if (isCouchError(thrown, 'bad_request') && checkpoint.seq !== SEQ_ZERO) {
+        checkpoint = { ...checkpoint, seq: SEQ_ZERO }
+        yield { kind: 'restarted', why: 'malformed-checkpoint' }
       }
       if (isCouchError(thrown, 'garbled') || isCouchError(thrown, 'too_large')) together = Math.ceil(together / 4)
       const retryInMs = thrown.retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, failures, random)

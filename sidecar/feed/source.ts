@@ -9,10 +9,10 @@ export interface Source<Row extends { readonly seq: Seq }> {
   /** The request, for messages. */
   readonly name: string
   /**
-   * Of a new life, places of the old one mean nothing; of one that is behind a place, that place means nothing. Throws
+   * Of a new life, checkpoints of the old one mean nothing; of one that is behind a checkpoint, that checkpoint means nothing. Throws
    * `CouchError`.
    */
-  readonly life: (place: Seq | undefined, signal: AbortSignal) => Promise<Life>
+  readonly life: (checkpoint: Seq | undefined, signal: AbortSignal) => Promise<Life>
   /** The bytes of its continuous feed. */
   readonly open: (query: SourceQuery, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
   /** Throws `CouchError` with code `garbled` for a line that CouchDB does not write. */
@@ -29,7 +29,7 @@ export type SourceQuery = {
 
 export type Line<Row> =
   | { readonly kind: 'row'; readonly row: Row }
-  /** The server closes the feed in good order; the place to go on from, and how many changes are left, if it says so. */
+  /** The server closes the feed in good order; the checkpoint to go on from, and how many changes are left, if it says so. */
   | { readonly kind: 'last-seq'; readonly seq: Seq; readonly left: number | undefined }
   /** A heartbeat, or the newline that says "these are all for now". */
   | { readonly kind: 'beat' }

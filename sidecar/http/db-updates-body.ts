@@ -52,7 +52,7 @@ export class Body {
     this.#writeRows(first)
   }
 
-  /** In good order, with the place to go on from. One that must be whole goes on until it is. */
+  /** In good order, with the sequence to go on from. One that must be whole goes on until it is. */
   end(): void {
     if (!this.#mustBeWhole) this.#ending.abort()
   }
@@ -75,14 +75,14 @@ export class Body {
   async #goOn(): Promise<boolean> {
     const { reading } = this.#options
     if (this.#isComplete()) {
-      this.#write(this.#format.end(reading.place))
+      this.#write(this.#format.end(reading.lastSeq))
       if (this.#isOpen) this.#controller.close()
       this.#close()
       return true
     }
     if (!reading.isBehind && !this.#hasRows && !this.#hasWaited) {
       this.#hasWaited = true
-      return this.#write(this.#format.waiting(reading.place))
+      return this.#write(this.#format.waiting(reading.lastSeq))
     }
     return this.#writeRows(await this.#read())
   }

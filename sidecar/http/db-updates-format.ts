@@ -8,9 +8,9 @@ export interface Format {
   /** Rows, each of them JSON already; `isFirst`: none has been written before. */
   rows(rows: readonly Row[], isFirst: boolean): string
   /** Before it waits for the first row: shows a client that it is connected. */
-  waiting(place: Seq): string
+  waiting(lastSeq: Seq): string
   readonly beat: string
-  end(place: Seq): string
+  end(lastSeq: Seq): string
 }
 
 export interface Row {
@@ -24,7 +24,7 @@ const list: Format = {
   rows: (rows, isFirst) => (isFirst ? '' : ',\r\n') + rows.map(({ json }) => json).join(',\r\n'),
   waiting: () => '',
   beat: '\n',
-  end: (place) => `\n],\n"last_seq":${JSON.stringify(place)}}\n`,
+  end: (lastSeq) => `\n],\n"last_seq":${JSON.stringify(lastSeq)}}\n`,
 }
 
 const lines: Format = {
@@ -33,14 +33,14 @@ const lines: Format = {
   rows: (rows) => rows.map(({ json }) => `${json}\n`).join(''),
   waiting: () => '\n',
   beat: '\n',
-  end: (place) => `{"last_seq":${JSON.stringify(place)}}\n`,
+  end: (lastSeq) => `{"last_seq":${JSON.stringify(lastSeq)}}\n`,
 }
 
 const events: Format = {
   type: 'text/event-stream',
   head: '',
   rows: (rows) => rows.map(({ json, seq }) => `data: ${json}\nid: ${JSON.stringify(seq)}\n\n`).join(''),
-  waiting: (place) => `id: ${JSON.stringify(place)}\n\n`, // no event, but the place to come back to
+  waiting: (lastSeq) => `id: ${JSON.stringify(lastSeq)}\n\n`, // no event, but the sequence to come back to
   beat: 'event: heartbeat\ndata: \n\n',
   end: () => '',
 }

@@ -3,7 +3,7 @@ import type { Registry } from './registry.ts'
 import { createResponsible } from './responsible.ts'
 
 /** Where a document waits: what decides who has a handler for it. */
-export interface Place {
+export interface TypeAndState {
   readonly type: string
   readonly state: string
 }
@@ -11,8 +11,8 @@ export interface Place {
 /** The part that one worker has in the documents of a database. */
 export interface Part {
   /** Whether this worker is the one to take a document. Advice: nothing breaks if all think so, or nobody does. */
-  isOurs(place: Place, docId: string): boolean
-  /** The same, without knowing the place; undefined where it matters, since the workers are not all alike. */
+  isOurs(pair: TypeAndState, docId: string): boolean
+  /** The same, without knowing type and state; undefined where it matters, since the workers are not all alike. */
   isOursAnywhere(docId: string): boolean | undefined
   /** Whether others are there who do the same as this worker. */
   hasEquals(): boolean
@@ -33,15 +33,15 @@ export interface SharingOptions {
   readonly role: string
   /** Id of this worker. Always counted among those who are there. */
   readonly self: string
-  /** Whether a worker has a handler for this place. */
-  readonly serves: (member: Member, database: string, place: Place) => boolean
+  /** Whether a worker has a handler for this type and state. */
+  readonly serves: (member: Member, database: string, pair: TypeAndState) => boolean
   readonly signal: AbortSignal
 }
 
 /** Divides the documents of each database among the workers of a role. */
 export interface Sharing {
   of(database: string): Part
-  /** The same for a database that is not divided: all of a place is one worker's. */
+  /** The same for a database that is not divided: all of one type and state is one worker's. */
   whole(database: string): Part
   /** Resolves when it is known who is there: before that everybody takes everything. */
   readonly known: Promise<void>
@@ -51,7 +51,7 @@ export interface Sharing {
 
 export function createSharing({ registry, role, self, serves, signal }: SharingOptions): Sharing {
   const listeners = new Set<() => void>()
-  /** By database and place, for those that are divided: they are few. */
+  /** By database, type and state, for those that are divided: they are few. */
   const responsible = new Map<string, (docId: string) => string | undefined>()
   const among = new Map<string, (name: string) => string | undefined>()
   let others: readonly Member[] = []
@@ -80,17 +80,17 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
     )
   })
 
-  function responsibleFor(database: string, place: Place): (docId: string) => string | undefined {
-    const key = `${database}\0${place.type}\0${place.state}`
+  function responsibleFor(database: string, pair: TypeAndState): (docId: string) => string | undefined {
+    const key = `${database}\0${pair.type}\0${pair.state}`
     const known = responsible.get(key)
     if (known) return known
-    const made = responsibleAmong(database, place)
+    const made = responsibleAmong(database, pair)
     responsible.set(key, made)
     return made
   }
 
-  function responsibleAmong(database: string, place: Place): (name: string) => string | undefined {
-    const ids = [self, ...others.filter((member) => serves(member, database, place)).map(({ id }) => id)]
+  function responsibleAmong(database: string, pair: TypeAndState): (name: string) => string | undefined {
+    const ids = [self, ...others.filter((member) => serves(member, database, pair)).map(({ id }) => id)]
     const key = JSON.stringify(ids)
     const made = among.get(key) ?? createResponsible(ids)
     among.set(key, made)
@@ -109,13 +109,13 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
     of: (database) => ({
       hasEquals: () => ofAll !== undefined,
       isOursAnywhere: (docId) => (others.length === 0 ? true : ofAll && ofAll(docId) === self),
-      isOurs: (place, docId) => others.length === 0 || responsibleFor(database, place)(docId) === self,
+      isOurs: (pair, docId) => others.length === 0 || responsibleFor(database, pair)(docId) === self,
       onChange,
     }),
     whole: (database) => ({
       hasEquals: () => false,
       isOursAnywhere: () => (others.length === 0 ? true : ofAll && ofAll(database) === self),
-      isOurs: (place) => others.length === 0 || responsibleAmong(database, place)(database) === self,
+      isOurs: (pair) => others.length === 0 || responsibleAmong(database, pair)(database) === self,
       onChange,
     }),
   }

@@ -41,7 +41,7 @@ const allAtRest = (rigs: readonly Rig[], databases: number) =>
     { within: 20_000 },
   )
 
-test('two workers divide the databases; when one leaves the other goes on from its places', async () => {
+test('two workers divide the databases; when one leaves the other goes on from its checkpoints', async () => {
   const prefix = createPrefix()
   const members = await freshDb('members')
   const names = Array.from({ length: 6 }, (_, i) => `${prefix}-db-${i}`)

@@ -52,7 +52,7 @@ async function startAtRest(register?: RigOptions['register']) {
   return { ...rig, a: a!, look, untilRest, asked }
 }
 
-test('a database that one look has missed keeps its place: nothing is asked of it when it is back', async () => {
+test('a database that one look has missed keeps its checkpoint: nothing is asked of it when it is back', async () => {
   const { a, look, untilRest, asked, fleet, handled, tell } = await startAtRest()
   await untilRest()
   for (const without of [[], [a.name], [], [a.name], []]) {

@@ -199,16 +199,16 @@ test('a database deleted and made again is read from its start', async () => {
   expect(kinds()).toContain('restarted')
 })
 
-test('a stored place that is garbage is said, and the feed begins at its start', async () => {
+test('a stored checkpoint that is garbage is said, and the feed begins at its start', async () => {
   needs('feed parameters')
   const { db, ids, events, start } = await setUp({ from: { seq: seqFrom('rubbish') } })
   await write(db, 0, 6)
   start()
   await eventually(() => expect(distinct(ids)).toEqual(all(6)))
-  expect(events).toContainEqual({ kind: 'restarted', why: 'malformed-place' })
+  expect(events).toContainEqual({ kind: 'restarted', why: 'malformed-checkpoint' })
 })
 
-test('a stored place is gone on from', async () => {
+test('a stored checkpoint is gone on from', async () => {
   const { db, ids, start } = await setUp()
   await write(db, 0, 5)
   const info = await db.info()

@@ -6,7 +6,7 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import { seqFrom, type Seq } from '../../sidecar/couch/documents.ts'
 import { Bell } from '../../sidecar/feed/bell.ts'
 import { pagesOf, type Change } from '../../sidecar/feed/change.ts'
-import type { FeedEvent, Place } from '../../sidecar/feed/follow.ts'
+import type { FeedEvent, Checkpoint } from '../../sidecar/feed/follow.ts'
 import { readWhenTold } from '../../sidecar/feed/read.ts'
 import { createTestCouch, freshDb, makeAgain, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -24,8 +24,8 @@ import {
 
 const isFeed = ({ path }: SeenRequest) => path.endsWith('/_changes')
 
-/** Reads a database by way of a faulty proxy, from this place on; everything that it says is kept. */
-async function setUp({ db, from }: { db?: Database; from?: Place } = {}) {
+/** Reads a database by way of a faulty proxy, from this checkpoint on; everything that it says is kept. */
+async function setUp({ db, from }: { db?: Database; from?: Checkpoint } = {}) {
   db ??= await freshDb('read')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)
@@ -40,7 +40,7 @@ async function setUp({ db, from }: { db?: Database; from?: Place } = {}) {
       clock: systemClock,
       random: () => 0.5,
     },
-    life: (place: Seq | undefined, signal: AbortSignal) => through.life(place, { signal }),
+    life: (checkpoint: Seq | undefined, signal: AbortSignal) => through.life(checkpoint, { signal }),
   }
   const run = async () => {
     for await (const event of readWhenTold(options, stopping.signal)) events.push(event)
@@ -97,13 +97,13 @@ test('nothing is asked before it is told, nor when all is read', async () => {
   ).rejects.toThrow()
 })
 
-test('a place that is garbage is said, and the feed begins at its start', async () => {
+test('a checkpoint that is garbage is said, and the feed begins at its start', async () => {
   needs('feed parameters')
   const { db, bell, ids, whys } = await setUp({ from: { seq: seqFrom('rubbish') } })
   await write(db, 0, 6)
   bell.ring()
   await eventually(() => expect(ids().sort()).toEqual(all(6)))
-  expect(whys()).toEqual(['malformed-place'])
+  expect(whys()).toEqual(['malformed-checkpoint'])
 })
 
 test('a database that was made again is read from its start', async () => {

@@ -44,7 +44,7 @@ test('a longpoll ends with the first rows that come', async () => {
   expect(idsOf(next.results)).toEqual(['updated:a'])
 })
 
-test('an event source goes on after rows and heartbeats, each row with its place', async () => {
+test('an event source goes on after rows and heartbeats, each row with its sequence', async () => {
   const { db, url } = await start({ told: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=eventsource&since=now&heartbeat=20`)
   await eventually(() => expect(reader.text.match(/^event: heartbeat\ndata: \n\n/gm)?.length).toBeGreaterThan(2))
@@ -56,7 +56,7 @@ test('an event source goes on after rows and heartbeats, each row with its place
   await eventually(() => expect(idsOf(reader.rows())).toEqual(['created:a', 'updated:a']))
 })
 
-test('an event source tells its place before it has a row: who is cut off then has missed nothing', async () => {
+test('an event source tells its sequence before it has a row: who is cut off then has missed nothing', async () => {
   const { db, url, get } = await start({ told: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=eventsource&since=now`)
   await eventually(() => expect(reader.text).toMatch(/^id: .*\n\n$/))
@@ -144,7 +144,7 @@ test('the time of a continuous feed begins anew with each row', async () => {
   await eventually(() => expect(reader.ended).toBe(true))
 })
 
-test.each(endless)('%s: ends with the row that is its limit, and its place is there', async (feed) => {
+test.each(endless)('%s: ends with the row that is its limit, and its sequence is there', async (feed) => {
   const { db, url, get } = await start()
   const reader = await openFeed(`${url}?feed=${feed}&since=now&limit=1`)
   await eventually(() => expect(reader.text).not.toBe(''))

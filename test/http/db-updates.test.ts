@@ -181,7 +181,7 @@ it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('does not allow %s', asyn
   expect([response.status, await response.json(), response.headers.get('allow')]).toEqual([405, said, 'GET'])
 })
 
-it('takes the place of an event source from its header, before the one in the query', async () => {
+it('takes the sequence of an event source from its header, before the one in the query', async () => {
   const { get } = await start({ told: updatesOf(3) })
   const place = lastSeq(await (await get('?limit=2')).text())
   for (const id of [place, `"${place}"`]) {

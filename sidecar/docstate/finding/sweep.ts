@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
-import type { Part, Place } from '../../workers/sharing.ts'
+import type { Part, TypeAndState } from '../../workers/sharing.ts'
 import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
-import { IN_CONFLICT, placesOf, typesOf, type DispatchTable } from '../assess.ts'
+import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../assess.ts'
 import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, countRow, keyRow, type Listed } from './pages.ts'
 
 export interface SweepOptions {
@@ -18,14 +18,14 @@ export interface SweepOptions {
   readonly later: (at: number) => void
   /** Told at each sweep how many documents are in states that their machines do not declare. */
   readonly undeclared: (counts: readonly UndeclaredCount[]) => void
-  /** Looks at documents of one place; `anyway` also at those of others. Says whether the next page is wanted. */
+  /** Looks at documents of one type and state; `anyway` also at those of others. Says whether the next page is wanted. */
   readonly look: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
 }
 
 /** Finds every document that waits for us. Throws `CouchError`. */
 export type Sweep = (signal: AbortSignal) => Promise<void>
 
-/** Of the documents of others as many are remembered of each place: so many are taken if nobody does anything. */
+/** Of the documents of others as many are remembered of each type and state: so many are taken if nobody does anything. */
 const MAX_REMEMBERED = 1000
 
 /**
@@ -56,11 +56,11 @@ export function createSweep(options: SweepOptions): Sweep {
     const now = isoTime(clock.now())
     const horizon = isoTime(clock.now() + horizonMs)
     const waiting = new Set<string>()
-    const lateIn = (place: Place) => {
+    const lateIn = (pair: TypeAndState) => {
       let remembered = 0
       return ({ id, at }: Listed) => {
         if (at !== null && at > now) return false
-        const name = JSON.stringify([place.type, place.state, id])
+        const name = JSON.stringify([pair.type, pair.state, id])
         if (remembered++ < MAX_REMEMBERED) waiting.add(name)
         return waited.has(name)
       }
@@ -69,9 +69,9 @@ export function createSweep(options: SweepOptions): Sweep {
     const counts = grouped.map(({ key: [type, state], value: count }) => ({ type, state, count }))
     undeclared(undeclaredIn(counts, known.machines))
     const isOccupied = amongKeys(grouped)
-    for (const place of placesOf(known)) {
-      const isLate = lateIn(place)
-      const hasEnd = known.machines[place.type]?.[place.state]?.timeout !== undefined
+    for (const pair of typesAndStatesOf(known)) {
+      const isLate = lateIn(pair)
+      const hasEnd = known.machines[pair.type]?.[pair.state]?.timeout !== undefined
       for (const [status, until] of [
         ['claimed', {}],
         ['ready', {}],
@@ -79,10 +79,10 @@ export function createSweep(options: SweepOptions): Sweep {
         ['timeout', horizon],
         ...(hasEnd ? ([['handled', {}]] as const) : []), // before the machine had an end for it
       ] as const) {
-        const key = [place.type, place.state, status]
+        const key = [pair.type, pair.state, status]
         if (!isOccupied(key)) continue
         for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
-          const isOurs = ({ id }: Listed) => status === 'claimed' || part.isOurs(place, id)
+          const isOurs = ({ id }: Listed) => status === 'claimed' || part.isOurs(pair, id)
           const ours = rows.filter(isOurs)
           const late = rows.filter((row) => !isOurs(row) && isLate(row))
           if (!(await look(idsOf(ours), false, signal))) break
@@ -94,10 +94,10 @@ export function createSweep(options: SweepOptions): Sweep {
     const hasConflicts = amongKeys(await group(CONFLICTS, keyRow, 1, signal))
     for (const type of typesOf(known)) {
       if (!hasConflicts([type])) continue
-      const place = { type, state: IN_CONFLICT }
-      const isLate = lateIn(place)
+      const pair = { type, state: IN_CONFLICT }
+      const isLate = lateIn(pair)
       for await (const rows of pages(database, { startkey: [type], endkey: [type, {}] }, signal, CONFLICTS)) {
-        const ours = rows.filter(({ id }) => part.isOurs(place, id))
+        const ours = rows.filter(({ id }) => part.isOurs(pair, id))
         const late = rows.filter((row) => !ours.includes(row) && isLate(row))
         if (!(await look(idsOf(ours), false, signal))) break
         if (!(await look(idsOf(late), true, signal))) break

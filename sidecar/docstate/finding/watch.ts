@@ -6,23 +6,23 @@ import { seqText } from '../../couch/documents.ts'
 import { CouchError } from '../../couch/errors.ts'
 import { withRetries } from '../../couch/with-retries.ts'
 import { changesOf, type Change } from '../../feed/change.ts'
-import { follow, type FeedEvent, type Place } from '../../feed/follow.ts'
+import { follow, type FeedEvent, type Checkpoint } from '../../feed/follow.ts'
 import { FeedLag } from '../../feed/lag.ts'
-import type { PlaceStore, Rest } from '../../feed/place-store.ts'
+import type { CheckpointStore, Rest } from '../../feed/checkpoint-store.ts'
 import { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
 import type { Life } from '../life.ts'
 import type { Arrivals } from './arrivals.ts'
 import { DDOC_ID } from './pages.ts'
 
-/** Tells what changes after a place, for ever. */
-export type ReadFeed = (from: Place | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent<Change>>
+/** Tells what changes after a checkpoint, for ever. */
+export type ReadFeed = (from: Checkpoint | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent<Change>>
 
 export interface WatchOptions {
   readonly database: Database
   readonly part: Part
   readonly arrivals: Arrivals
-  readonly places: PlaceStore
+  readonly checkpoints: CheckpointStore
   readonly life: Life
   readonly clock: Clock
   readonly random: Random
@@ -32,7 +32,7 @@ export interface WatchOptions {
   readonly read?: ReadFeed | undefined
   /** Called before anything is read of a new database, or of an older copy that was put back. */
   readonly onReplaced: (signal: AbortSignal) => Promise<void>
-  /** Called before the place moves beyond a change of the design document. Throws `CouchError`. */
+  /** Called before the checkpoint moves beyond a change of the design document. Throws `CouchError`. */
   readonly onDdoc: (rev: string, signal: AbortSignal) => Promise<void>
 }
 
@@ -41,7 +41,7 @@ const REST = 4
 const SAVE_EVERY_MS = 5000
 
 /**
- * Reads the feed of one database into the dispatch, and keeps the place up to which everything is settled. A place is
+ * Reads the feed of one database into the dispatch, and keeps the checkpoint up to which everything is settled. A checkpoint is
  * written only when it has moved: an idle database is not written to.
  */
 export class Watch {
@@ -50,7 +50,7 @@ export class Watch {
   readonly #lag: FeedLag
   #sayCaughtUp: () => void = () => undefined
   #progress = new Progress()
-  #from: Place | undefined
+  #from: Checkpoint | undefined
   #life: string | undefined
   #saved: unknown
   #following = false
@@ -89,8 +89,8 @@ export class Watch {
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, random, places, read = this.#follow } = this.#options
-    const from = await withRetries(() => places.load(signal), { clock, random, signal })
+    const { clock, random, checkpoints, read = this.#follow } = this.#options
+    const from = await withRetries(() => checkpoints.load(signal), { clock, random, signal })
     this.#from = from
     this.#saved = textOf(from?.seq, from?.rest)
     const saving = this.#saveNowAndThen(signal)
@@ -99,27 +99,27 @@ export class Watch {
   }
 
   /**
-   * Writes the place down, if it has moved, or if what is said of it is news. Not while the feed is broken: an older copy
-   * that was put back would look as if it had that place.
+   * Writes the checkpoint down, if it has moved, or if what is said of it is news. Not while the feed is broken: an older copy
+   * that was put back would look as if it had that checkpoint.
    */
-  async savePlace(signal: AbortSignal, rest?: Rest): Promise<void> {
+  async saveCheckpoint(signal: AbortSignal, rest?: Rest): Promise<void> {
     const seq = this.#progress.mark ?? (rest && this.#from?.seq)
     const saved = textOf(seq, rest)
     if (seq === undefined || saved === this.#saved || this.#isBroken) return
     try {
-      await this.#options.places.save({ seq, life: this.#life ?? this.#from?.life, rest }, signal)
+      await this.#options.checkpoints.save({ seq, life: this.#life ?? this.#from?.life, rest }, signal)
       this.#saved = saved
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
-      this.#options.log.debug({ err: thrown }, 'the place is not saved; a restart will read a little more again')
+      this.#options.log.debug({ err: thrown }, 'the checkpoint is not saved; a restart will read a little more again')
     }
   }
 
   readonly #follow: ReadFeed = (from, signal) => {
-    const { database, part, places, clock, random, heartbeatMs } = this.#options
+    const { database, part, checkpoints, clock, random, heartbeatMs } = this.#options
     const options = {
       ...{ source: changesOf(database, () => !part.hasEquals()), from, clock, random },
-      isPutBack: (signal: AbortSignal) => places.isPutBack(signal),
+      isPutBack: (signal: AbortSignal) => checkpoints.isPutBack(signal),
       rest: () => (part.hasEquals() ? REST : 0),
     }
     return follow({ ...options, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }, signal)
@@ -128,7 +128,7 @@ export class Watch {
   async #saveNowAndThen(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#options.clock.sleep(SAVE_EVERY_MS, signal).catch(() => undefined)
-      if (!signal.aborted) await this.savePlace(signal).catch(() => undefined)
+      if (!signal.aborted) await this.saveCheckpoint(signal).catch(() => undefined)
     }
   }
 
@@ -164,7 +164,7 @@ export class Watch {
         counts.feed.rewound += 1
         life.channel('feed:restarted')?.publish({ database, why: event.why })
         log.warn({ why: event.why }, 'the feed begins again from its start')
-        return event.why === 'malformed-place' ? undefined : this.#options.onReplaced(signal)
+        return event.why === 'malformed-checkpoint' ? undefined : this.#options.onReplaced(signal)
       case 'connected':
         if (this.#trouble) log.info('the feed is back')
         if (!this.#following) life.channel('feed:connected')?.publish({ database })
@@ -188,5 +188,5 @@ export class Watch {
   }
 }
 
-const textOf = (seq: Place['seq'] | undefined, rest: Rest | undefined) =>
+const textOf = (seq: Checkpoint['seq'] | undefined, rest: Rest | undefined) =>
   seq === undefined ? undefined : JSON.stringify([seqText(seq), rest?.nextAt, rest !== undefined])

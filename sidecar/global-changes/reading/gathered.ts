@@ -14,7 +14,7 @@ export class Gathered {
   add(update: Update): void {
     const seen = this.#seen.get(update.id)
     if (seen !== undefined && compareRevs(seen, update.rev) >= 0) return
-    this.#rows.delete(update.id) // or it would keep the place of the earlier one
+    this.#rows.delete(update.id) // or it would keep the position of the earlier one
     this.#rows.set(update.id, update)
   }
 

@@ -9,10 +9,10 @@ import { updateFrom, type Update } from './update.ts'
 /** The end of the feed, wherever that is when it is asked for. */
 export const NOW = seqFrom('now')
 
-/** Some of the rows after a place. */
+/** Some of the rows after a sequence. */
 export interface Page {
   readonly updates: readonly Update[]
-  /** The place after them. */
+  /** The sequence after them. */
   readonly seq: Seq
   /** There were no more rows when it was read. */
   readonly isLast: boolean
@@ -22,9 +22,9 @@ export interface Page {
 export interface History {
   /** The next rows, so many at the most. */
   page(since: Seq, limit: number, signal: AbortSignal): Promise<Page>
-  /** Whether an older copy of the database was put back, that does not have what was before this place. */
-  isBehind(place: Seq, signal: AbortSignal): Promise<boolean>
-  /** All rows, the last one first, as they come over one connection: CouchDB cannot go on from a place in this order. */
+  /** Whether an older copy of the database was put back, that does not have what was before this sequence. */
+  isBehind(lastSeq: Seq, signal: AbortSignal): Promise<boolean>
+  /** All rows, the last one first, as they come over one connection: CouchDB cannot go on from a sequence in this order. */
   newestFirst(signal: AbortSignal): AsyncGenerator<readonly Update[], void>
   /** Another text when anything has changed. On a cluster also now and then when nothing has. */
   state(signal: AbortSignal): Promise<string>
@@ -46,9 +46,9 @@ export function createHistory(couch: Couch, name: string): History {
       })
       return { updates, seq: last_seq, isLast: results.length < limit }
     },
-    async isBehind(place, signal) {
-      if (changesAt(place) === 0) return false // the beginning, or the end
-      return (await couch.db(name).life(place, { signal })).isBehind
+    async isBehind(lastSeq, signal) {
+      if (changesAt(lastSeq) === 0) return false // the beginning, or the end
+      return (await couch.db(name).life(lastSeq, { signal })).isBehind
     },
     async *newestFirst(signal) {
       const bytes = await couch.stream({ db: name, path: '_changes', query: { descending: true }, signal })

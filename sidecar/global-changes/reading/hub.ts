@@ -5,7 +5,7 @@ import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import { withRetries } from '../../couch/with-retries.ts'
 import type { Events } from '../../events/channels.ts'
-import { follow, type Place } from '../../feed/follow.ts'
+import { follow, type Checkpoint } from '../../feed/follow.ts'
 import { parseLine, type Source } from '../../feed/source.ts'
 import { NOW, type History } from './history.ts'
 import type { Reader } from './reader.ts'
@@ -41,8 +41,8 @@ export class Hub {
     const options = { source: this.#source(), clock, random, rowsAConnection: ROWS_A_CONNECTION }
     let rows = ROWS_A_CONNECTION
     try {
-      const from = await this.#firstPlace(signal)
-      for (const reader of this.readers) reader.fallBehind() // they may have read all there was before this place
+      const from = await this.#firstCheckpoint(signal)
+      for (const reader of this.readers) reader.fallBehind() // they may have read all there was before this sequence
       for await (const event of follow({ ...options, from }, signal)) {
         if (event.kind === 'rows') {
           rows += event.rows.length
@@ -63,7 +63,7 @@ export class Hub {
   }
 
   /** Undefined where there is no database: everything that will be in it is new. */
-  async #firstPlace(signal: AbortSignal): Promise<Place | undefined> {
+  async #firstCheckpoint(signal: AbortSignal): Promise<Checkpoint | undefined> {
     const { history, clock, random, log } = this.#options
     const onTrouble = (error: Error) => log.debug({ reason: error.message }, BROKEN)
     try {
@@ -79,8 +79,8 @@ export class Hub {
     const database = this.#options.couch.db(this.#options.name)
     return {
       name: `GET /${database.name}/_changes`,
-      life: async (place, signal) => {
-        const life = await database.life(place, { signal })
+      life: async (lastSeq, signal) => {
+        const life = await database.life(lastSeq, { signal })
         this.#evenMs = life.copies > 1 ? EVEN_MS : 0
         return life
       },

@@ -10,7 +10,7 @@ export class NewestFirst implements Reading {
   readonly #onPage: () => void
   readonly #ending = new AbortController()
   #rows: AsyncGenerator<readonly Update[], void> | undefined
-  #place: Seq = SEQ_ZERO
+  #lastSeq: Seq = SEQ_ZERO
   #isBehind = true
 
   constructor({ history, viewer, onPage }: { history: History; viewer: Viewer; onPage: () => void }) {
@@ -19,8 +19,8 @@ export class NewestFirst implements Reading {
     this.#onPage = onPage
   }
 
-  get place(): Seq {
-    return this.#place
+  get lastSeq(): Seq {
+    return this.#lastSeq
   }
 
   get isBehind(): boolean {
@@ -36,7 +36,7 @@ export class NewestFirst implements Reading {
       const { done, value } = await this.#rows.next()
       this.#isBehind = !done
       const wanted = (value ?? []).filter((update) => update.isFor(this.#viewer)).slice(0, most)
-      this.#place = wanted.at(-1)?.seq ?? this.#place
+      this.#lastSeq = wanted.at(-1)?.seq ?? this.#lastSeq
       return wanted
     } finally {
       signal.removeEventListener('abort', abort)
@@ -49,7 +49,7 @@ export class NewestFirst implements Reading {
 
   /** With none it is at the end of the feed. */
   async #begin(): Promise<AsyncGenerator<readonly Update[], void>> {
-    this.#place = (await this.#history.page(NOW, 0, this.#ending.signal)).seq
+    this.#lastSeq = (await this.#history.page(NOW, 0, this.#ending.signal)).seq
     this.#onPage()
     return this.#history.newestFirst(this.#ending.signal)
   }

@@ -57,7 +57,7 @@ export class Reader implements Reading {
   #gathered: Gathered | undefined
   #settlesAt = 0
   #forgetsAt = 0
-  #place: Seq
+  #lastSeq: Seq
   /** Of the last row that the hub has brought, whoever it is for. */
   #passed: Seq
   #isFirstPage = true
@@ -65,11 +65,11 @@ export class Reader implements Reading {
 
   constructor(options: ReaderOptions) {
     this.#options = options
-    this.#place = this.#passed = options.since
+    this.#lastSeq = this.#passed = options.since
   }
 
-  get place(): Seq {
-    return this.#place
+  get lastSeq(): Seq {
+    return this.#lastSeq
   }
 
   get isBehind(): boolean {
@@ -83,7 +83,7 @@ export class Reader implements Reading {
     await this.#arrival.until(() => this.#hasSomething(), signal)
     if (this.#state !== 'live') return this.#readPage(most, signal)
     const updates = this.#gathered!.take(most)
-    this.#place = this.#gathered!.size > 0 ? updates.at(-1)!.seq : this.#passed
+    this.#lastSeq = this.#gathered!.size > 0 ? updates.at(-1)!.seq : this.#passed
     return updates
   }
 
@@ -97,7 +97,7 @@ export class Reader implements Reading {
       this.fallBehind()
       this.#options.onSlow()
     } else if (gathered.size > 0) this.#arrival.changed()
-    else if (this.#state === 'live') this.#place = update.seq
+    else if (this.#state === 'live') this.#lastSeq = update.seq
   }
 
   /** It may be another database of the same name, whose revisions say nothing about those that were read. */
@@ -112,9 +112,9 @@ export class Reader implements Reading {
     this.#arrival.changed()
   }
 
-  /** Its place means nothing in the database that is there now. */
+  /** Its sequence means nothing in the database that is there now. */
   startAgain(): void {
-    this.#place = this.#passed = SEQ_ZERO
+    this.#lastSeq = this.#passed = SEQ_ZERO
     this.fallBehind()
   }
 
@@ -141,7 +141,7 @@ export class Reader implements Reading {
     const updates = page.updates.filter((update) => update.isFor(viewer))
     const wanted = updates.slice(0, most)
     const isEnd = page.isLast && wanted.length === updates.length
-    this.#place = wanted.length < updates.length ? wanted.at(-1)!.seq : page.seq
+    this.#lastSeq = wanted.length < updates.length ? wanted.at(-1)!.seq : page.seq
     gathered.skip(updates)
     if (!isEnd) gathered.forgetPages()
     else if (gathered === this.#gathered) this.#state = isSettled ? 'live' : 'settling'
@@ -152,7 +152,7 @@ export class Reader implements Reading {
 
   /** What the hub brought before the reader’s "now" is nothing to it. */
   #beginToGather(): Gathered {
-    const isNow = seqText(this.#place) === 'now'
+    const isNow = seqText(this.#lastSeq) === 'now'
     this.#settlesAt = isNow ? 0 : this.#options.unsettledUntil()
     return new Gathered()
   }
@@ -160,8 +160,8 @@ export class Reader implements Reading {
   async #page(most: number, signal: AbortSignal): Promise<Page> {
     const { history, viewer, clock, random, onPage } = this.#options
     const limit = viewer.kind === 'admin' || most === 0 ? Math.min(most, PAGE) : PAGE
-    if (this.#isFirstPage && (await history.isBehind(this.#place, signal))) this.#place = SEQ_ZERO
-    const read = () => history.page(this.#place, limit, signal)
+    if (this.#isFirstPage && (await history.isBehind(this.#lastSeq, signal))) this.#lastSeq = SEQ_ZERO
+    const read = () => history.page(this.#lastSeq, limit, signal)
     const page = await (this.#isFirstPage ? read() : withRetries(read, { clock, random, signal, retryOf }))
     this.#isFirstPage = false
     onPage()

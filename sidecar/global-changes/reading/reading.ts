@@ -4,7 +4,7 @@ import type { Update } from './update.ts'
 /** Rows for one viewer, one after the other. */
 export interface Reading {
   /** From here nothing is lost of what was not handed out yet. */
-  readonly place: Seq
+  readonly lastSeq: Seq
   /** Not all that was there has been handed out. */
   readonly isBehind: boolean
   /**

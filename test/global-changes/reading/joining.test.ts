@@ -171,7 +171,7 @@ test('a reader that takes nothing is kept the last row of each, and reads all ag
   expect(feed.counts().pages - pages, 'each page once').toBe(Math.ceil(1301 / 200))
 })
 
-test('a reader that takes one row at a time comes back to the right place after each', async () => {
+test('a reader that takes one row at a time comes back to the right sequence after each', async () => {
   const { db, proxy, run, open, signal } = await setUp()
   await db.tell(...updatesOf(5))
   run()
@@ -183,7 +183,7 @@ test('a reader that takes one row at a time comes back to the right place after 
   expect(await first.next(1, signal)).toEqual([])
   await db.tell('updated:a', 'updated:b', 'updated:c')
   const one = await first.next(1, signal)
-  const rest = open({ since: first.place })
+  const rest = open({ since: first.lastSeq })
   const others = await rest.next(10, signal)
   expect([...one, ...others].map(({ id }) => id).sort()).toEqual(['updated:a', 'updated:b', 'updated:c'])
 })

@@ -42,19 +42,24 @@ test('what is told of between the first look at all databases and the first visi
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
 })
 
-test('a place that somebody else has written makes nobody miss a document', async () => {
+test('a checkpoint that somebody else has written makes nobody miss a document', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const first = startFleet(prefix, { lookAgainMs: HARDLY })
   const [a] = await make(first, name)
   await a!.put(order('before'))
   first.tell(name, 'created')
-  const place = await eventually(() => a!.get(`_local/couchdb-sidecar:${ownerOf(first.table)}`))
+  const checkpoint = await eventually(() => a!.get(`_local/couchdb-sidecar:${ownerOf(first.table)}`))
   await first.stop()
   expect(first.handled).toEqual(['before'])
 
   await a!.put(order('meanwhile'))
-  await a!.put({ ...place, _rev: (await a!.get(place._id))._rev, seq: (await a!.info()).update_seq, next_at: null })
+  await a!.put({
+    ...checkpoint,
+    _rev: (await a!.get(checkpoint._id))._rev,
+    seq: (await a!.info()).update_seq,
+    next_at: null,
+  })
   const second = startFleet(prefix, { lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
 })

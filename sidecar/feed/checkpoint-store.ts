@@ -2,34 +2,34 @@ import { isoTime } from '../core/clock.ts'
 import { seqFrom, seqText } from '../couch/documents.ts'
 import type { Database } from '../couch/database.ts'
 import { createLocalDoc } from '../couch/local.ts'
-import type { Place } from './follow.ts'
+import type { Checkpoint } from './follow.ts'
 
-/** How it was with the documents before a place when nothing was left to do: when the next one is due, if any is. */
+/** How it was with the documents before a checkpoint when nothing was left to do: when the next one is due, if any is. */
 export interface Rest {
   /** Milliseconds since the epoch. */
   readonly nextAt: number | undefined
 }
 
-/** A place that is kept; `rest` only if there was nothing left to do. */
-export interface KeptPlace extends Place {
+/** A checkpoint that is kept; `rest` only if there was nothing left to do. */
+export interface KeptCheckpoint extends Checkpoint {
   readonly rest?: Rest | undefined
 }
 
-export interface PlaceStore {
-  load(signal: AbortSignal): Promise<KeptPlace | undefined>
-  save(place: KeptPlace, signal: AbortSignal): Promise<void>
+export interface CheckpointStore {
+  load(signal: AbortSignal): Promise<KeptCheckpoint | undefined>
+  save(checkpoint: KeptCheckpoint, signal: AbortSignal): Promise<void>
   /** Whether what is kept is older than what was loaded or saved last. Throws `CouchError`. */
   isPutBack(signal: AbortSignal): Promise<boolean>
 }
 
 /**
- * Keeps a place in a `_local` document of the database: it goes with the database. One that is too old costs time, never
- * a document. Whoever may write in the database may write there, and no guard is asked: so places are signed, and one
+ * Keeps a checkpoint in a `_local` document of the database: it goes with the database. One that is too old costs time, never
+ * a document. Whoever may write in the database may write there, and no guard is asked: so checkpoints are signed, and one
  * that is not, or not by our credentials, is none. An older one that somebody has put back is too old, no more.
  *
  * @param owner whose it is: a worker's, that alone writes it, or of all who visit the database one after the other
  */
-export function createPlaceStore(database: Database, owner: string): PlaceStore {
+export function createCheckpointStore(database: Database, owner: string): CheckpointStore {
   const local = createLocalDoc(database, `_local/couchdb-sidecar:${owner}`)
   const sign = ({ seq, life, next_at }: Fields) =>
     database.sign(JSON.stringify({ database: database.name, owner, seq, life, next_at }))
