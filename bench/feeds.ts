@@ -1,4 +1,4 @@
-/** One bare continuous feed for each of thousands of databases, as many as the server bears: what `fleet.ts` is compared with. */
+/** One bare continuous feed for each of thousands of databases, as many as the server bears: what `visited-databases.ts` is compared with. */
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCouch, type Couch } from '../sidecar/couch/client.ts'

@@ -11,7 +11,7 @@ import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { measureDeploy } from './deploy.ts'
 import { measureDevices } from './devices.ts'
 import { runEngine } from './engine.ts'
-import { measureFleet } from './fleet.ts'
+import { measureVisited } from './visited-databases.ts'
 import { measureGlobalChanges } from './global-changes.ts'
 import { median } from './figures.ts'
 import { measureIndexes } from './indexes.ts'
@@ -45,7 +45,7 @@ try {
     deploy: () => measureDeploy(couch, 5 * COUNT),
     updates: () => measureGlobalChanges(couch, url, server?.pid),
     indexes: () => measureIndexes(couch, url),
-    fleet: () => measureFleet(couch, url, server?.pid),
+    visited: () => measureVisited(couch, url, server?.pid),
     requests: () => measureRequests(couch, server?.pid),
     devices: () => measureDevices(couch, url, server?.pid),
   }

@@ -28,7 +28,7 @@ import { createDbUpdates } from './global-changes/reading/db-updates.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
 import { shareBuckets } from './global-changes/writing/share.ts'
 import { dutiesOf, hasDuty, keepsAccounts, keepsIndexes, ROLE, writesEvents } from './duties.ts'
-import { patternsOf } from './databases/roster.ts'
+import { patternsOf } from './databases/patterns.ts'
 import { serveDatabases } from './databases/serve.ts'
 import { createRoutes, MAILBOX, showsMails } from './routes.ts'
 import { createTables } from './tables.ts'
@@ -112,7 +112,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
-      fleet: () => served.fleet.counts(),
+      visited: () => served.visited.counts(),
       indexes: () => ({ counts: indexes.counts(), entries: indexes.entries(), now: clock.now() }),
     }
 

@@ -1,5 +1,5 @@
 import { Counts } from './docstate/counts.ts'
-import { patternOf } from './databases/roster.ts'
+import { patternOf } from './databases/patterns.ts'
 
 /**
  * What is counted in databases, by the names and globs of the settings: few numbers, however many databases match a

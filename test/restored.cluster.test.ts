@@ -1,6 +1,6 @@
 /** One range of databases is put back from an older copy at all nodes: each copy has a file of its own. */
 import { expect, test } from 'vitest'
-import { make, order, startFleet } from './databases/rig.ts'
+import { make, order, startVisits } from './databases/rig.ts'
 import { installDocstate } from './docstate/install.ts'
 import { createTestCouch, needs, uniqueName } from './support/couchdb.ts'
 import { FIRST_RANGE, LAST_RANGE, only } from './support/couchdb-binary.ts'
@@ -15,7 +15,7 @@ test('on a cluster documents in a range of an older copy are handled', { timeout
   const { url } = nodes[0]!
   const databases = await make({ couch: createTestCouch({ url }) }, ...names)
   for (const database of databases) await installDocstate(database, {})
-  const rig = startFleet(prefix, {
+  const rig = startVisits(prefix, {
     ...{ url, lookAgainMs: [600_000, 600_000], sweepMs: 600_000 }, // no list finds what no feed tells
     databases: [`${prefix}-db-*`, `${prefix}-named`],
     register: (control, handled) =>
@@ -31,7 +31,7 @@ test('on a cluster documents in a range of an older copy are handled', { timeout
     const all = names.flatMap((name) => ids.map((id) => `${name} ${id}`))
     const missing = () => all.filter((one) => !rig.handled.includes(one))
     await eventually(() => expect(missing()).toEqual([]), { within: 60_000 })
-    await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 2, open: 0, waiting: 0 }))
+    await eventually(() => expect(rig.visited()).toMatchObject({ databases: 2, open: 0, waiting: 0 }))
   }
   await handle('before', 10)
   for (const range of [FIRST_RANGE, LAST_RANGE]) {

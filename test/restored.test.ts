@@ -14,7 +14,7 @@ import { FIRST_RANGE, LAST_RANGE, findCouchBinary, only } from './support/couchd
 import { eventually } from './support/eventually.ts'
 import { startFaultyProxy } from './support/faulty-proxy.ts'
 import { installDocstate } from './docstate/install.ts'
-import { make, order, startFleet } from './databases/rig.ts'
+import { make, order, startVisits } from './databases/rig.ts'
 
 let server: PrivateCouch | undefined
 beforeAll(async () => {
@@ -38,7 +38,7 @@ test('documents written into older copies are handled, behind the checkpoints an
   const names = [...visited, ...followed]
   const databases = await make({ couch: createTestCouch({ url: server!.url }) }, ...names)
   for (const database of databases) await installDocstate(database, {})
-  const rig = startFleet('f', {
+  const rig = startVisits('f', {
     ...{ url: server!.url, by: proxy.url, ...SELDOM },
     databases: ['f-db-*', ...followed],
     register: (control, handled) =>
@@ -60,7 +60,7 @@ test('documents written into older copies are handled, behind the checkpoints an
   }
   /** All that was done is done in the checkpoints, too, those that are kept. */
   const untilKept = async () => {
-    await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 3, open: 0, waiting: 0 }))
+    await eventually(() => expect(rig.visited()).toMatchObject({ databases: 3, open: 0, waiting: 0 }))
     for (const database of databases) {
       if (!followed.includes(database.name)) continue
       await eventually(async () => {
@@ -97,7 +97,7 @@ test('documents written into an older copy are handled where a visit was open al
   const [database] = await make({ couch: createTestCouch({ url: server!.url }) }, 'o-db-open')
   await installDocstate(database!, {})
   let begun = false
-  const rig = startFleet('o', {
+  const rig = startVisits('o', {
     ...{ url: server!.url, by: proxy.url, ...SELDOM, graceMs: 500 },
     register: (control, handled) =>
       control.safe('order', 'paid', async (doc, { signal }) => {

@@ -2,10 +2,10 @@ import { together } from '../core/together.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { isGlob } from '../core/glob.ts'
-import { createFleet, type Fleet, type FleetOptions } from './fleet.ts'
+import { createVisitedDatabases, type VisitedDatabases, type VisitedDatabasesOptions } from './visited-databases.ts'
 import { followDatabase } from './follow.ts'
 
-export interface ServeOptions extends Omit<FleetOptions, 'except'> {
+export interface ServeOptions extends Omit<VisitedDatabasesOptions, 'except'> {
   readonly controlDb: string
   /** Names and globs. */
   readonly databases: readonly string[]
@@ -18,14 +18,14 @@ export interface ServeOptions extends Omit<FleetOptions, 'except'> {
 export interface Served {
   /** Until the signal aborts. If one of them breaks off, which only a mistake of ours does, all end, and it is thrown. */
   run(signal: AbortSignal): Promise<void>
-  readonly fleet: Fleet
+  readonly visited: VisitedDatabases
 }
 
 /** The databases that the settings name are followed, for ever; those that come to match a glob are visited. */
 export function serveDatabases(options: ServeOptions): Served {
   const { controlDb, databases, jobOf, engines, countsOf, log } = options
   const named = new Set([controlDb, ...databases.filter((pattern) => !isGlob(pattern))])
-  const fleet = createFleet({ ...options, databases: databases.filter(isGlob), except: named })
+  const visited = createVisitedDatabases({ ...options, databases: databases.filter(isGlob), except: named })
 
   const follow = (name: string) => (signal: AbortSignal) => {
     const onEngine = (engine: Engine) => void engines.set(name, engine)
@@ -33,5 +33,5 @@ export function serveDatabases(options: ServeOptions): Served {
     return followDatabase({ ...options, ...own, onEngine }, signal).finally(() => engines.delete(name))
   }
 
-  return { fleet, run: (signal) => together([...[...named].map(follow), fleet.run], signal) }
+  return { visited, run: (signal) => together([...[...named].map(follow), visited.run], signal) }
 }

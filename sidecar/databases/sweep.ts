@@ -3,20 +3,20 @@ import type { Couch } from '../couch/client.ts'
 import { extentOf, filesAfter, hasNews, isBehind } from '../couch/shard-seqs.ts'
 import { listDatabases, readDatabases, type Reading } from '../couch/survey.ts'
 import type { KeptCheckpoint } from '../feed/checkpoint-store.ts'
-import { isNews, type Berth, type Known } from './berth.ts'
+import { isNews, type TrackedDatabase, type Known } from './tracked-database.ts'
 
 export interface SweepOptions {
   readonly couch: Couch
-  readonly berths: ReadonlyMap<string, Berth>
+  readonly trackedDatabases: ReadonlyMap<string, TrackedDatabase>
   /** Makes it where there is none. */
-  readonly berthOf: (name: string) => Berth
+  readonly trackedOf: (name: string) => TrackedDatabase
   readonly isOurs: (name: string) => boolean
   /** It is further than it was left, or was never visited. */
-  readonly find: (berth: Berth) => void
+  readonly find: (tracked: TrackedDatabase) => void
   /** It is another one of the same name, or an older copy. */
   readonly renew: (name: string) => void
   /** It is gone, or not ours any more. */
-  readonly leave: (berth: Berth) => void
+  readonly leave: (tracked: TrackedDatabase) => void
   readonly log: Logger
 }
 
@@ -34,33 +34,33 @@ function hasLost(now: Reading, { reading, compared }: Known, checkpoint: KeptChe
 }
 
 /** Looks at all databases that are ours, for whatever no event has told. Throws `CouchError`. */
-export function createSweep({ couch, berths, berthOf, isOurs, find, renew, leave, log }: SweepOptions) {
+export function createSweep({ couch, trackedDatabases, trackedOf, isOurs, find, renew, leave, log }: SweepOptions) {
   return async (signal: AbortSignal): Promise<void> => {
-    const known = await listDatabases(couch, (name) => berths.has(name) || isOurs(name), signal)
+    const known = await listDatabases(couch, (name) => trackedDatabases.has(name) || isOurs(name), signal)
     const there = new Set(known)
     const ours = known.filter(isOurs)
     const isKept = new Set(ours)
-    for (const [name, berth] of berths) {
-      berth.missing = there.has(name) ? 0 : berth.missing + 1
-      if (berth.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
-      if (berth.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(berth)
+    for (const [name, tracked] of trackedDatabases) {
+      tracked.missing = there.has(name) ? 0 : tracked.missing + 1
+      if (tracked.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
+      if (tracked.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(tracked)
     }
-    const checkpoints = new Map(ours.map((name) => [name, berths.get(name)?.known.checkpoint])) // a visit may move them meanwhile
+    const checkpoints = new Map(ours.map((name) => [name, trackedDatabases.get(name)?.known.checkpoint])) // a visit may move them meanwhile
     for await (const readings of readDatabases(couch, ours, signal)) {
       for (const [name, found] of readings) {
-        const berth = berthOf(name)
-        const before = berth.known.reading
+        const tracked = trackedOf(name)
+        const before = tracked.known.reading
         const checkpoint = checkpoints.get(name)
         if (before && before.life !== found.life) renew(name)
-        else if (hasLost(found, berth.known, checkpoint)) {
+        else if (hasLost(found, tracked.known, checkpoint)) {
           log.warn({ db: name }, RESTORED)
           renew(name)
         }
         const { life, changes, seq } = found
-        const { known, visit } = berth // anew if it was renewed
+        const { known, visit } = tracked // anew if it was renewed
         known.reading = { life, changes, seq, files: filesAfter(found, known.reading) }
         known.compared = checkpoint
-        if (visit ? !before || hasNews(found, before) : isNews(known, found)) find(berth)
+        if (visit ? !before || hasNews(found, before) : isNews(known, found)) find(tracked)
       }
     }
   }

@@ -12,7 +12,7 @@ import { pagesOf } from '../feed/change.ts'
 import { createCheckpointStore, type CheckpointStore } from '../feed/checkpoint-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
-import type { Berth, Known } from './berth.ts'
+import type { TrackedDatabase, Known } from './tracked-database.ts'
 import { matchAgain, matching } from './matching.ts'
 import { prepare, type PrepareOptions } from './prepare.ts'
 
@@ -48,16 +48,21 @@ const [LINGER_MS, CROWDED_MS] = [1000, 50]
  * to do. Whatever it finds it takes, whoever the database should belong to meanwhile: its checkpoint says that all before it is
  * done. Throws `CouchError` where it could not begin, and the signal's reason.
  */
-export async function visit(berth: Berth, options: VisitOptions, bell: Bell, signal: AbortSignal): Promise<Visited> {
+export async function visit(
+  tracked: TrackedDatabase,
+  options: VisitOptions,
+  bell: Bell,
+  signal: AbortSignal,
+): Promise<Visited> {
   const { couch, name, owner, clock, breaks, onEngine, onRead, isCrowded } = options
   const database = couch.db(name)
-  const { known } = berth
+  const { known } = tracked
   if (known.breaks !== breaks()) known.checkpoint = known.checkpoints = undefined // an older copy, which has another, may be there
   const store = (known.checkpoints ??= createCheckpointStore(database, owner))
   const isFirst = known.checkpoint === undefined
   known.checkpoint ??= await store.load(signal)
   const { rest } = known.checkpoint ?? {}
-  if (isFirst && rest && !berth.wasTold && isWhereItWas(known)) return atRest(known, rest.nextAt)
+  if (isFirst && rest && !tracked.wasTold && isWhereItWas(known)) return atRest(known, rest.nextAt)
   if (!known.matched) {
     const ddoc = await prepare(options, signal)
     if (!ddoc) return { kind: 'missing' }
@@ -75,7 +80,7 @@ export async function visit(berth: Berth, options: VisitOptions, bell: Bell, sig
   const checkpoints: CheckpointStore = {
     load: () => Promise.resolve(known.checkpoint),
     async save(checkpoint, signal) {
-      if (berth.known !== known) return // it is the checkpoint of another database
+      if (tracked.known !== known) return // it is the checkpoint of another database
       const unrested = { ...checkpoint, rest: undefined }
       // What waits for a deploy is at rest for us; whoever begins after the deploy has to list it.
       const kept = matched.table === options.table ? checkpoint : unrested

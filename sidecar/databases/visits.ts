@@ -6,15 +6,15 @@ import { CircuitBreaker } from '../couch/circuit-breaker.ts'
 import type { Counts } from '../docstate/counts.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { Bell } from '../feed/bell.ts'
-import { forget, type Berth } from './berth.ts'
+import { forget, type TrackedDatabase } from './tracked-database.ts'
 import type { WorkedOut } from './jobs.ts'
-import { Turns } from './turns.ts'
+import { FairQueue } from './fair-queue.ts'
 import { visit, type VisitOptions } from './visit.ts'
 
 type OfOne = 'name' | 'kind' | 'table' | 'owner' | 'semaphore' | 'isCrowded' | 'onEngine' | 'onRead' | 'counts'
 
 export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
-  readonly berths: ReadonlyMap<string, Berth>
+  readonly trackedDatabases: ReadonlyMap<string, TrackedDatabase>
   readonly jobOf: (database: string) => WorkedOut
   readonly countsOf: (database: string) => Counts
   /** How many databases are read at once. */
@@ -24,7 +24,7 @@ export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
   /** Of the databases that are visited now. */
   readonly engines: Map<string, Engine>
   /** A visit has ended; `again`: another one is wanted. */
-  readonly onEnd: (berth: Berth, again: boolean) => void
+  readonly onEnd: (tracked: TrackedDatabase, again: boolean) => void
   readonly log: Logger
 }
 
@@ -37,7 +37,7 @@ const AGAIN_MS = 5000
 export class Visits {
   readonly counts = { visits: 0, reads: 0 }
   readonly #options: VisitsOptions
-  readonly #turns = new Turns()
+  readonly #queue = new FairQueue()
   readonly #semaphore: Semaphore
   readonly #breaker: CircuitBreaker
   readonly #underWay = new Set<Promise<void>>()
@@ -57,25 +57,25 @@ export class Visits {
     return this.#underWay.size
   }
   get waiting(): number {
-    return this.#turns.size
+    return this.#queue.size
   }
 
   /** Somebody has told of a change there. */
-  tell(berth: Berth): void {
-    berth.wasTold = true
-    this.#want(berth, (name) => this.#turns.tell(name))
+  tell(tracked: TrackedDatabase): void {
+    tracked.wasTold = true
+    this.#want(tracked, (name) => this.#queue.tell(name))
   }
 
   /** It may have changed. False if that was known. */
-  find(berth: Berth): boolean {
-    if (this.#turns.hasNewsOf(berth.name)) return false
-    this.#want(berth, (name) => this.#turns.find(name))
+  find(tracked: TrackedDatabase): boolean {
+    if (this.#queue.hasNewsOf(tracked.name)) return false
+    this.#want(tracked, (name) => this.#queue.find(name))
     return true
   }
 
   /** No visit any more: the one that is open ends. */
-  remove({ name, visit }: Berth): void {
-    this.#turns.remove(name)
+  remove({ name, visit }: TrackedDatabase): void {
+    this.#queue.remove(name)
     visit?.leave(new Error(`${name} is not visited any more`))
   }
 
@@ -85,13 +85,13 @@ export class Visits {
     this.#signal = signal
     while (!signal.aborted && !this.#mistake) {
       this.#waiting = new AbortController()
-      this.#turns.ripen(clock.ticks())
+      this.#queue.ripen(clock.ticks())
       while (this.open < mostOpen && this.#beginning < reads * 2 && this.#breaker.restsUntil === undefined) {
-        const name = this.#turns.take()
+        const name = this.#queue.take()
         if (name === undefined) break
         this.#begin(name)
       }
-      const at = Math.min(this.#turns.nextAt() ?? Infinity, this.#breaker.restsUntil ?? Infinity)
+      const at = Math.min(this.#queue.nextAt() ?? Infinity, this.#breaker.restsUntil ?? Infinity)
       const pauseMs = Math.max(1, Math.min(60_000, at - clock.ticks()))
       const sleep = (until: AbortSignal) => clock.sleep(pauseMs, until)
       await untilAny([signal, this.#waiting.signal], sleep).catch(() => undefined)
@@ -100,20 +100,20 @@ export class Visits {
     if (this.#mistake) throw this.#mistake.thrown
   }
 
-  #want({ name, visit }: Berth, wait: (name: string) => void): void {
+  #want({ name, visit }: TrackedDatabase, wait: (name: string) => void): void {
     if (visit) return visit.bell.ring()
     wait(name)
     this.#waiting.abort()
   }
 
   #begin(name: string): void {
-    const berth = this.#options.berths.get(name)
-    if (!berth || berth.visit) return
-    this.#turns.remove(name) // for whatever else it waited: one visit does it all
+    const tracked = this.#options.trackedDatabases.get(name)
+    if (!tracked || tracked.visit) return
+    this.#queue.remove(name) // for whatever else it waited: one visit does it all
     const leaving = new AbortController()
     const bell = new Bell()
-    berth.visit = { bell, leave: (reason) => leaving.abort(reason) }
-    const going = untilAny([this.#signal, leaving.signal], (until) => this.#go(berth, bell, until))
+    tracked.visit = { bell, leave: (reason) => leaving.abort(reason) }
+    const going = untilAny([this.#signal, leaving.signal], (until) => this.#go(tracked, bell, until))
       .catch((thrown: unknown) => void (this.#mistake ??= { thrown }))
       .finally(() => {
         this.#underWay.delete(going)
@@ -122,9 +122,9 @@ export class Visits {
     this.#underWay.add(going)
   }
 
-  async #go(berth: Berth, bell: Bell, signal: AbortSignal): Promise<void> {
+  async #go(tracked: TrackedDatabase, bell: Bell, signal: AbortSignal): Promise<void> {
     const { engines, jobOf, countsOf, log, onEnd } = this.#options
-    const { name } = berth
+    const { name } = tracked
     const child = log.child({ db: name })
     const begun = this.#beginOne()
     let isRead = false
@@ -143,12 +143,12 @@ export class Visits {
       onEngine: (engine: Engine) => void engines.set(name, engine),
     }
     try {
-      const visited = await visit(berth, { ...this.#options, ...ofOne }, bell, signal)
+      const visited = await visit(tracked, { ...this.#options, ...ofOne }, bell, signal)
       this.counts.visits += 1
       if (visited.kind === 'broken') return this.#failed(name, visited.code)
       isRead = true
       this.#breaker.succeeded()
-      if (visited.kind === 'missing') forget(berth)
+      if (visited.kind === 'missing') forget(tracked)
       else if (visited.nextAt !== undefined) this.#comeAgain(name, visited.nextAt - this.#options.clock.now())
     } catch (thrown) {
       if (signal.aborted) return
@@ -158,9 +158,9 @@ export class Visits {
     } finally {
       begun()
       engines.delete(name)
-      berth.visit = undefined
+      tracked.visit = undefined
       const isWantedAgain = (isRead && bell.isRinging) || signal.aborted // what cannot be read has its time
-      if (!this.#signal.aborted) onEnd(berth, isWantedAgain)
+      if (!this.#signal.aborted) onEnd(tracked, isWantedAgain)
     }
   }
 
@@ -182,6 +182,6 @@ export class Visits {
   }
 
   #comeAgain(name: string, inMs: number): void {
-    this.#turns.addAt(name, this.#options.clock.ticks() + inMs)
+    this.#queue.addAt(name, this.#options.clock.ticks() + inMs)
   }
 }

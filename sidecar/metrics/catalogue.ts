@@ -1,6 +1,6 @@
 import { ofDatabases } from './groups/databases.ts'
 import { ofDbUpdates } from './groups/db-updates.ts'
-import { ofFleet } from './groups/fleet.ts'
+import { ofVisitedDatabases } from './groups/visited-databases.ts'
 import { ofGlobalChanges } from './groups/global-changes.ts'
 import { ofHandlers } from './groups/handlers.ts'
 import { ofInbox } from './groups/inbox.ts'
@@ -10,6 +10,6 @@ import { ofSidecar } from './groups/sidecar.ts'
 
 /** Every metric there is. docs/metrics.md is made of it. */
 export const GROUPS = [
-  ...[ofDatabases, ofFleet, ofHandlers, ofInbox],
+  ...[ofDatabases, ofVisitedDatabases, ofHandlers, ofInbox],
   ...[ofGlobalChanges, ofDbUpdates, ofIndexes, ofSidecar, ofProcess],
 ]

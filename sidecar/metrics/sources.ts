@@ -17,7 +17,7 @@ export interface Sources {
   readonly engines: ReadonlyMap<string, Engine>
   /** What engines have counted, by the name or glob that their databases are served by. */
   readonly tallies: ReadonlyMap<string, Counts>
-  readonly fleet: () => FleetReading
+  readonly visited: () => VisitedReading
   readonly byteBudget: ByteBudget
   readonly mails: MailCounts
   readonly readers: ReaderCounts
@@ -30,7 +30,7 @@ export interface Sources {
 }
 
 /** Of the databases that globs stand for. */
-export interface FleetReading {
+export interface VisitedReading {
   /** Databases that are looked after here. */
   readonly databases: number
   /** Visits under way. */

@@ -1,4 +1,4 @@
-/** What happens to the fleet, one after the other; which one and to whom is drawn. */
+/** What happens to the sidecars, one after the other; which one and to whom is drawn. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

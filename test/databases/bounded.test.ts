@@ -6,7 +6,7 @@ import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { delay, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { countUnderWay } from '../support/under-way.ts'
-import { createPrefix, make, order, startFleet, type RigOptions } from './rig.ts'
+import { createPrefix, make, order, startVisits, type RigOptions } from './rig.ts'
 
 /** Only events bring a visit, after the first look. */
 const HARDLY = [600_000, 600_000] as const
@@ -42,7 +42,7 @@ test('however many databases have changes, so many as the setting says are read 
   proxy.plan(({ path }) =>
     path.startsWith(`/${prefix}-db-`) && path.endsWith('/_changes') ? reading.fault : undefined,
   )
-  const rig = startFleet(prefix, { by: proxy.url, reads: 3, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { by: proxy.url, reads: 3, lookAgainMs: HARDLY })
   await eventually(() => expect(rig.handled).toHaveLength(15)) // those that a look has found
   for (const database of databases) await database.put(order('again'))
   for (const { name } of databases) rig.tell(name)
@@ -55,15 +55,15 @@ test('however many databases wait for handlers, so many visits as the bound says
   const prefix = createPrefix()
   await makeWithOrders(prefix, 8)
   const go = createLatch()
-  const rig = startFleet(prefix, { mostOpen: 3, lookAgainMs: HARDLY, register: waiting(go.opened) })
+  const rig = startVisits(prefix, { mostOpen: 3, lookAgainMs: HARDLY, register: waiting(go.opened) })
   await staysAt(
-    () => expect(rig.fleet()).toMatchObject({ databases: 8, open: 3, waiting: 5 }),
-    () => expect(rig.fleet().open).toBeGreaterThan(3),
+    () => expect(rig.visited()).toMatchObject({ databases: 8, open: 3, waiting: 5 }),
+    () => expect(rig.visited().open).toBeGreaterThan(3),
   )
   await eventually(() => expect(rig.handled).toHaveLength(3))
   go.open()
   await eventually(() => expect(rig.handled).toHaveLength(8))
-  await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 8, open: 0, waiting: 0 }))
+  await eventually(() => expect(rig.visited()).toMatchObject({ databases: 8, open: 0, waiting: 0 }))
 })
 
 test('documents in flight are bounded by the bytes of all visits together', async () => {
@@ -72,13 +72,13 @@ test('documents in flight are bounded by the bytes of all visits together', asyn
   const orders = Array.from({ length: 40 }, (_, i) => order(`o${i}`, { padding }))
   await makeWithOrders(prefix, 8, orders)
   const [go, byteBudget] = [createLatch(), createByteBudget(1_000_000)]
-  const rig = startFleet(prefix, { byteBudget: byteBudget, lookAgainMs: HARDLY, register: waiting(go.opened) })
+  const rig = startVisits(prefix, { byteBudget: byteBudget, lookAgainMs: HARDLY, register: waiting(go.opened) })
   const inFlight = () => [...rig.engines.values()].reduce((sum, engine) => sum + engine.health().inFlight, 0)
   await staysAt(
     () => expect(inFlight()).toBeGreaterThan(50),
     () => expect(inFlight()).toBeGreaterThan(1_000_000 / 10_000),
   )
-  await eventually(() => expect(rig.fleet().open).toBe(8)) // each has its share
+  await eventually(() => expect(rig.visited().open).toBe(8)) // each has its share
   go.open()
   await eventually(() => expect(rig.handled).toHaveLength(320))
   await eventually(() => expect(byteBudget.used).toBe(0))

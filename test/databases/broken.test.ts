@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { cut, refuse, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
 import { sample } from '../support/thorough.ts'
-import { createPrefix, make, order, startFleet } from './rig.ts'
+import { createPrefix, make, order, startVisits } from './rig.ts'
 
 const HARDLY = [600_000, 600_000] as const
 
@@ -18,23 +18,23 @@ test.each(sample(troubles, 2))(
   async (_, fault, most) => {
     const prefix = createPrefix()
     const proxy = await startFaultyProxy()
-    const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
+    const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
     const names = Array.from({ length: 14 }, (_, i) => `${prefix}-db-${i}`)
     const databases = await make(rig, ...names)
     for (const name of names) rig.tell(name, 'created')
     const atRest = { databases: 14, open: 0, waiting: 0 }
-    await eventually(() => expect(rig.fleet()).toMatchObject(atRest))
-    const { visits } = rig.fleet()
+    await eventually(() => expect(rig.visited()).toMatchObject(atRest))
+    const { visits } = rig.visited()
 
     proxy.plan(({ path }) => (path.startsWith(`/${prefix}-db-`) ? fault : undefined))
     for (const database of databases) await database.put(order('first'))
     for (const name of names) rig.tell(name)
     await sleep(4000) // less than the time after which it is tried again
-    expect(rig.fleet().visits - visits).toBeLessThanOrEqual(most)
+    expect(rig.visited().visits - visits).toBeLessThanOrEqual(most)
 
     proxy.plan(() => undefined)
     await eventually(() => expect(rig.handled).toHaveLength(14))
-    await eventually(() => expect(rig.fleet()).toMatchObject(atRest))
+    await eventually(() => expect(rig.visited()).toMatchObject(atRest))
   },
   90_000,
 )

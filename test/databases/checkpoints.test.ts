@@ -5,18 +5,18 @@ import { ownerOf } from '../../sidecar/databases/owner.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'
-import { createPrefix, make, order, startFleet, stateOf, type Rig, type RigOptions } from './rig.ts'
+import { createPrefix, make, order, startVisits, stateOf, type Rig, type RigOptions } from './rig.ts'
 
 /** Only events bring a visit, after the first look. */
 const HARDLY = [600_000, 600_000] as const
 
 const untilRest = (rig: Rig, databases: number) =>
-  eventually(() => expect(rig.fleet()).toMatchObject({ databases, open: 0, waiting: 0 }))
+  eventually(() => expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 }))
 
 test('what is told of between the first look at all databases and the first visit is handled', async () => {
   const prefix = createPrefix()
   const names = ['a', 'b', 'c'].map((name) => `${prefix}-db-${name}`)
-  const first = startFleet(prefix, { lookAgainMs: HARDLY })
+  const first = startVisits(prefix, { lookAgainMs: HARDLY })
   const databases = await make(first, ...names)
   for (const name of names) first.tell(name, 'created')
   for (const database of databases) await database.put(order('before'))
@@ -34,8 +34,8 @@ test('what is told of between the first look at all databases and the first visi
         }
       : undefined,
   )
-  const second = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
-  await eventually(() => expect(second.fleet()).toMatchObject({ databases: 3, open: 2, waiting: 1 }))
+  const second = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
+  await eventually(() => expect(second.visited()).toMatchObject({ databases: 3, open: 2, waiting: 1 }))
   await databases[2]!.put(order('meanwhile'))
   second.tell(names[2]!)
   latch.open()
@@ -45,7 +45,7 @@ test('what is told of between the first look at all databases and the first visi
 test('a checkpoint that somebody else has written makes nobody miss a document', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
-  const first = startFleet(prefix, { lookAgainMs: HARDLY })
+  const first = startVisits(prefix, { lookAgainMs: HARDLY })
   const [a] = await make(first, name)
   await a!.put(order('before'))
   first.tell(name, 'created')
@@ -60,7 +60,7 @@ test('a checkpoint that somebody else has written makes nobody miss a document',
     seq: (await a!.info()).update_seq,
     next_at: null,
   })
-  const second = startFleet(prefix, { lookAgainMs: HARDLY })
+  const second = startVisits(prefix, { lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
 })
 
@@ -74,7 +74,7 @@ test('a state that newly has an end ends, also for documents that were at rest b
       return Promise.resolve(doc)
     })
   const machinesOf = (paid: State): Machines => ({ order: { paid, expired: {}, error: {} } })
-  const first = startFleet(prefix, { machines: machinesOf(paid), register: keep, lookAgainMs: HARDLY })
+  const first = startVisits(prefix, { machines: machinesOf(paid), register: keep, lookAgainMs: HARDLY })
   const [a] = await make(first, name)
   await a!.put(order('kept'))
   first.tell(name, 'created')
@@ -83,6 +83,6 @@ test('a state that newly has an end ends, also for documents that were at rest b
   await first.stop()
 
   const timeout = { afterMs: 1000, next: 'expired' }
-  startFleet(prefix, { machines: machinesOf({ ...paid, timeout }), register: keep, lookAgainMs: HARDLY })
+  startVisits(prefix, { machines: machinesOf({ ...paid, timeout }), register: keep, lookAgainMs: HARDLY })
   await eventually(async () => expect(await stateOf(a!, 'kept')).toBe('expired'))
 })

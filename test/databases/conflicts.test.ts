@@ -5,21 +5,21 @@ import { expectSettled, paid, replicate } from '../docstate/conflicts/branches.t
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createSkippingClock } from '../support/skipping-clock.ts'
-import { createPrefix, make, startFleet } from './rig.ts'
+import { createPrefix, make, startVisits } from './rig.ts'
 
 /** Only events bring a visit, after the first look. */
 const HARDLY = [600_000, 600_000] as const
 
 test('a branch with the claim of a dead worker is merged when its lease is over, some visits later', async () => {
   const prefix = createPrefix()
-  const rig = startFleet(prefix, { lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { lookAgainMs: HARDLY })
   const [a] = await make(rig, `${prefix}-db-a`)
   const first = await a!.put(paid)
   const claim = { worker: 'dead', token: 'of the dead', at: new Date(0).toISOString(), lease_ms: 9000 }
   await a!.put({ ...paid, _rev: first, docstate: { state: 'paid', entry: first, claim } })
   await replicate(a!, first, 4, { ...paid, note: 'ring twice' })
   rig.tell(a!.name, 'created')
-  await eventually(() => expect(rig.fleet().visits).toBeGreaterThan(0))
+  await eventually(() => expect(rig.visited().visits).toBeGreaterThan(0))
   expect(await a!.get('o', { conflicts: true })).toHaveProperty('_conflicts') // no lease is over yet
   await expectSettled(a!, { note: 'ring twice' })
 })
@@ -29,7 +29,7 @@ test('a conflict that a person has to mend is told once, and tried later and lat
   const errors: string[] = []
   const log = pino({ level: 'error' }, { write: (line) => void errors.push(line) })
   const [clock, proxy] = [createSkippingClock(), await startFaultyProxy()]
-  const rig = startFleet(prefix, { by: proxy.url, log, clock, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { by: proxy.url, log, clock, lookAgainMs: HARDLY })
   const [a] = await make(rig, `${prefix}-db-a`)
   const validate_doc_update = 'function (doc) { if (doc._deleted) throw({ forbidden: "no deletion" }) }'
   await a!.put({ _id: '_design/nodelete', validate_doc_update })
@@ -39,10 +39,10 @@ test('a conflict that a person has to mend is told once, and tried later and lat
   const tries = () => proxy.requests.filter(({ body }) => body.includes('"new_edits":false')).length
   /** A visit that finds nothing in the feed: what is due is in the list. */
   async function visit(what: 'created' | 'updated' = 'updated'): Promise<void> {
-    const { visits } = rig.fleet()
+    const { visits } = rig.visited()
     rig.tell(a!.name, what)
-    await eventually(() => expect(rig.fleet().visits).toBeGreaterThan(visits))
-    await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+    await eventually(() => expect(rig.visited().visits).toBeGreaterThan(visits))
+    await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   }
 
   await visit('created')

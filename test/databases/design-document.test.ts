@@ -12,7 +12,7 @@ import { DDOC_ID } from '../../sidecar/docstate/finding/pages.ts'
 import { installDocstate } from '../docstate/install.ts'
 import { createTestCouch, deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { createPrefix, make, order, startFleet, type Rig } from './rig.ts'
+import { createPrefix, make, order, startVisits, type Rig } from './rig.ts'
 
 const SOON = [300, 300] as const
 /** Only events bring a visit, after the first look. */
@@ -24,7 +24,8 @@ const machines: Machines = {
 /** As they were before this version. */
 const oldMachines: Machines = { order: { paid: { create: 'client' }, error: {} } }
 
-const atRest = (rig: Rig) => eventually(() => expect(rig.fleet()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
+const atRest = (rig: Rig) =>
+  eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
 
 /** A database of an earlier version, with an order that nobody may handle. */
 async function makeOld(name: string): Promise<Database> {
@@ -52,7 +53,7 @@ const deploy = ({ name }: Database) =>
 test('what waited for the deploy is handled as soon as it is done', async () => {
   const prefix = createPrefix()
   const database = await makeOld(`${prefix}-db-a`)
-  const rig = startFleet(prefix, { machines, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { machines, lookAgainMs: HARDLY })
   await leaveOne(rig, database)
   await deploy(database)
   rig.tell(database.name)
@@ -62,18 +63,18 @@ test('what waited for the deploy is handled as soon as it is done', async () => 
 test('what waited for the deploy is handled after a restart', async () => {
   const prefix = createPrefix()
   const database = await makeOld(`${prefix}-db-a`)
-  const first = startFleet(prefix, { machines, lookAgainMs: HARDLY })
+  const first = startVisits(prefix, { machines, lookAgainMs: HARDLY })
   await leaveOne(first, database)
   await first.stop()
   await deploy(database)
-  const second = startFleet(prefix, { machines, lookAgainMs: HARDLY })
+  const second = startVisits(prefix, { machines, lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled.sort()).toEqual(['before', 'meanwhile']))
 })
 
 test('the same in a database that is followed', async () => {
   const prefix = createPrefix()
   const database = await makeOld(`${prefix}-named`)
-  const rig = startFleet(prefix, { machines, databases: [database.name] })
+  const rig = startVisits(prefix, { machines, databases: [database.name] })
   await eventually(() => expect(rig.engines.get(database.name)?.rest()).toBeDefined())
   expect(rig.handled).toEqual([])
   await deploy(database)
@@ -107,8 +108,8 @@ test('a design document in which somebody wrote anything at all concerns its own
     await database!.put({ _id: '_design/docstate', machines: garbage[i] })
     await database!.put(order(`of-${i}`))
   }
-  const rig = startFleet(prefix, { machines, lookAgainMs: SOON })
-  await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 4, open: 0, waiting: 0 }))
+  const rig = startVisits(prefix, { machines, lookAgainMs: SOON })
+  await eventually(() => expect(rig.visited()).toMatchObject({ databases: 4, open: 0, waiting: 0 }))
   const [sound] = await make(rig, `${prefix}-db-sound`)
   await sound!.put(order('sound'))
   await eventually(() => expect(rig.handled).toEqual(['sound']))
@@ -117,13 +118,13 @@ test('a design document in which somebody wrote anything at all concerns its own
 test('a database that was deleted and made again gets its design document again', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
-  const rig = startFleet(prefix, { machines, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { machines, lookAgainMs: HARDLY })
   for (const id of ['first', 'second']) {
     const [database] = await make(rig, name)
     await database!.put(order(id))
     rig.tell(name, 'created')
     await eventually(() => expect(rig.handled).toContain(id))
-    await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+    await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
     expect(await database!.find('_design/docstate')).toMatchObject({ machines })
     await deleteDb(name)
     await sleep(1100) // or both would have been made in the same second

@@ -5,7 +5,7 @@ import { docstateIn } from '../docstate/rig.ts'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createSkippingClock } from '../support/skipping-clock.ts'
-import { createPrefix, make, order, startFleet, stateOf, type Rig, type RigOptions } from './rig.ts'
+import { createPrefix, make, order, startVisits, stateOf, type Rig, type RigOptions } from './rig.ts'
 
 /** Only events bring a visit, after the first look. */
 const HARDLY = [600_000, 600_000] as const
@@ -13,7 +13,7 @@ const HARDLY = [600_000, 600_000] as const
 const backoff = { baseMs: 60_000, capMs: 60_000 }
 
 const untilRest = (rig: Rig) =>
-  eventually(() => expect(rig.fleet()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
+  eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
 
 /** Fails with what is bad; tells each try. */
 const failing =
@@ -36,7 +36,7 @@ test('what failed is a record, tried again when a visit is over and its time has
   const clock = createSkippingClock()
   const keys = new Set<string>()
   const own = { clock, register: failing(keys), lookAgainMs: HARDLY, random: () => 0.9 }
-  const rig = startFleet(prefix, own)
+  const rig = startVisits(prefix, own)
   const [a] = await make(rig, `${prefix}-db-a`)
   await a!.put(order('o', { bad: true }))
   rig.tell(a!.name, 'created')
@@ -46,9 +46,9 @@ test('what failed is a record, tried again when a visit is over and its time has
   const record = { state: 'paid', attempts: 1, failure, retry_at: expect.any(String) as string }
   expect(docstateIn(await a!.get('o'))).toMatchObject(record)
 
-  const { visits } = rig.fleet()
+  const { visits } = rig.visited()
   rig.tell(a!.name) // before its time
-  await eventually(() => expect(rig.fleet().visits).toBeGreaterThan(visits))
+  await eventually(() => expect(rig.visited().visits).toBeGreaterThan(visits))
   await untilRest(rig)
   expect(rig.handled).toEqual(['o 1'])
   clock.skip(60_000)
@@ -57,8 +57,8 @@ test('what failed is a record, tried again when a visit is over and its time has
   await untilRest(rig)
   await rig.stop()
 
-  const next = startFleet(prefix, { ...own, worker: 'next' })
-  await eventually(() => expect(next.fleet().databases).toBe(1))
+  const next = startVisits(prefix, { ...own, worker: 'next' })
+  await eventually(() => expect(next.visited().databases).toBe(1))
   await untilRest(next)
   expect(next.handled).toEqual([])
   clock.skip(60_000)
@@ -85,7 +85,7 @@ test('nobody has to tell: a visit is made when the next try is due', async () =>
       },
       { backoff: { baseMs: 10_000, capMs: 10_000 } },
     )
-  const rig = startFleet(prefix, { register, lookAgainMs: HARDLY, random: () => 0.9 })
+  const rig = startVisits(prefix, { register, lookAgainMs: HARDLY, random: () => 0.9 })
   const [a] = await make(rig, `${prefix}-db-a`)
   await a!.put(order('o'))
   rig.tell(a!.name, 'created')
@@ -101,7 +101,7 @@ test('documents that fail hold up no others, in their database and elsewhere', a
   const databases = await make({ couch: createTestCouch() }, ...names)
   const docs = Array.from({ length: 30 }, (_, i) => JSON.stringify(order(`o${i}`, { bad: i % 2 === 0 })))
   for (const database of databases) await database.bulk(docs)
-  const rig = startFleet(prefix, { reads: 1, register: failing(), lookAgainMs: HARDLY, random: () => 0.9 })
+  const rig = startVisits(prefix, { reads: 1, register: failing(), lookAgainMs: HARDLY, random: () => 0.9 })
   for (const database of databases) {
     await eventually(async () => {
       const { rows } = await viewOf(database, 'docstate', 'by_state', { group_level: 3 })

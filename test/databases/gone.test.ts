@@ -6,7 +6,7 @@ import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
-import { createPrefix, make, order, startFleet, type RigOptions } from './rig.ts'
+import { createPrefix, make, order, startVisits, type RigOptions } from './rig.ts'
 
 /** Only events bring a visit, and looks that are asked for. */
 const HARDLY = [600_000, 600_000] as const
@@ -22,7 +22,7 @@ const hiding =
     exchange.end()
   }
 
-/** A fleet at rest with two databases, of which the first has had an order. */
+/** Two databases at rest, of which the first has had an order. */
 async function startAtRest(register?: RigOptions['register']) {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
@@ -31,7 +31,7 @@ async function startAtRest(register?: RigOptions['register']) {
     ...{ of: () => everything, whole: () => everything, known: Promise.resolve() },
     onChange: (listener) => void (lookSoon = listener),
   }
-  const rig = startFleet(prefix, { by: proxy.url, sharing, lookAgainMs: HARDLY, ...(register && { register }) })
+  const rig = startVisits(prefix, { by: proxy.url, sharing, lookAgainMs: HARDLY, ...(register && { register }) })
   const names = ['a', 'b'].map((letter) => `${prefix}-db-${letter}`)
   const [a] = await make(rig, ...names)
   const looks = () => proxy.requests.filter(({ path }) => path === '/_dbs_info').length
@@ -42,7 +42,7 @@ async function startAtRest(register?: RigOptions['register']) {
     lookSoon()
     await eventually(() => expect(looks()).toBeGreaterThan(before))
   }
-  const untilRest = () => eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  const untilRest = () => eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   const asked = () => proxy.requests.filter(({ path }) => path.startsWith(`/${a!.name}/`))
 
   for (const name of names) rig.tell(name, 'created')
@@ -53,12 +53,12 @@ async function startAtRest(register?: RigOptions['register']) {
 }
 
 test('a database that one look has missed keeps its checkpoint: nothing is asked of it when it is back', async () => {
-  const { a, look, untilRest, asked, fleet, handled, tell } = await startAtRest()
+  const { a, look, untilRest, asked, visited, handled, tell } = await startAtRest()
   await untilRest()
   for (const without of [[], [a.name], [], [a.name], []]) {
     const before = asked().length
     await look({ ...(without[0] && { without: without[0] }) })
-    expect(fleet().databases).toBe(2)
+    expect(visited().databases).toBe(2)
     await untilRest()
     expect(asked().slice(before)).toEqual([])
   }
@@ -68,23 +68,23 @@ test('a database that one look has missed keeps its checkpoint: nothing is asked
 })
 
 test('one that two looks have missed is forgotten, and read like a new one when it is back', async () => {
-  const { a, look, untilRest, asked, fleet, handled } = await startAtRest()
+  const { a, look, untilRest, asked, visited, handled } = await startAtRest()
   await untilRest()
   await look({ without: a.name })
-  expect(fleet().databases).toBe(2)
+  expect(visited().databases).toBe(2)
   await look({ without: a.name })
-  expect(fleet().databases).toBe(1)
+  expect(visited().databases).toBe(1)
   await a.put(order('second'))
   const before = asked().length
   await look()
   await eventually(() => expect(handled).toEqual(['first', 'second']))
-  expect(fleet().databases).toBe(2)
+  expect(visited().databases).toBe(2)
   expect(asked()[before]!.path).toContain('/_local/')
 })
 
 test('one that is back before the handlers of its last visit have ended is visited again at once', async () => {
   const go = createLatch()
-  const { a, look, fleet, handled, tell } = await startAtRest((control, handled) =>
+  const { a, look, visited, handled, tell } = await startAtRest((control, handled) =>
     control.safe('order', 'paid', async (doc) => {
       handled.push(doc._id)
       await go.opened
@@ -98,5 +98,5 @@ test('one that is back before the handlers of its last visit have ended is visit
   expect(handled).toEqual(['first'])
   go.open()
   await eventually(() => expect(handled).toEqual(['first', 'second']))
-  expect(fleet().databases).toBe(2)
+  expect(visited().databases).toBe(2)
 })

@@ -3,19 +3,19 @@ import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { cut, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createSkippingClock } from '../support/skipping-clock.ts'
-import { createPrefix, make, order, startFleet, stateOf, type Rig } from './rig.ts'
+import { createPrefix, make, order, startVisits, stateOf, type Rig } from './rig.ts'
 
 /** Only events bring a visit, after the first look. */
 const HARDLY = [600_000, 600_000] as const
 
 const untilRest = (rig: Rig) =>
-  eventually(() => expect(rig.fleet()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
+  eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
 
 test('a claim that its own worker has lost to the network is found by it, when its lease is over', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   let isAborted = false
-  const rig = startFleet(prefix, {
+  const rig = startVisits(prefix, {
     ...{ by: proxy.url, leaseMs: 1500, lookAgainMs: HARDLY },
     register: (control, handled) =>
       control.unsafe(
@@ -35,9 +35,9 @@ test('a claim that its own worker has lost to the network is found by it, when i
   await a!.put(order('o'))
   rig.tell(a!.name, 'created')
   await eventually(() => expect(rig.handled).toEqual(['o']))
-  const { reads } = rig.fleet()
+  const { reads } = rig.visited()
   rig.tell(a!.name)
-  await eventually(() => expect(rig.fleet().reads).toBeGreaterThan(reads)) // it knows all revisions there are
+  await eventually(() => expect(rig.visited().reads).toBeGreaterThan(reads)) // it knows all revisions there are
   await eventually(() => expect(isAborted).toBe(true))
   proxy.plan(() => undefined)
   await eventually(async () => expect(await stateOf(a!, 'o')).toBe('invoiced'))
@@ -48,7 +48,7 @@ test('a claim that its own worker has lost to the network is found by it, when i
 test('a document of which CouchDB refuses every record is looked at again', async () => {
   const prefix = createPrefix()
   const clock = createSkippingClock()
-  const rig = startFleet(prefix, { clock, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { clock, lookAgainMs: HARDLY })
   const [a] = await make(rig, `${prefix}-db-a`)
   const validate_doc_update = `function (doc) { if (doc.state === 'invoiced' || doc.docstate) throw({ forbidden: 'no' }) }`
   const rev = await a!.put({ _id: '_design/guard', validate_doc_update })

@@ -7,7 +7,7 @@ import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { cut, cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { thoroughTest } from '../support/thorough.ts'
-import { createPrefix, make, order, startFleet, type RigOptions } from './rig.ts'
+import { createPrefix, make, order, startVisits, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
 /** Only events bring a visit, after the first look. */
@@ -52,7 +52,7 @@ async function start(count: number, orders: number, lookAgainMs: NonNullable<Rig
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   const databases = await makeWithOrders(prefix, count, orders)
-  const rig = startFleet(prefix, { by: proxy.url, register: unsafely, lookAgainMs, leaseMs: LEASE_MS })
+  const rig = startVisits(prefix, { by: proxy.url, register: unsafely, lookAgainMs, leaseMs: LEASE_MS })
   return { proxy, databases, rig }
 }
 

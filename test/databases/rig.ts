@@ -32,7 +32,7 @@ const invoice = (control: Control<Machines>, handled: string[]) =>
 
 /** A name for databases of one test, which are removed after it. */
 export function createPrefix(): string {
-  const prefix = uniqueName('fleet')
+  const prefix = uniqueName('visited')
   onTestFinished(async () => {
     const couch = createTestCouch()
     const names = await answerOf<string[]>(couch, { path: '_all_dbs' })
@@ -47,7 +47,7 @@ const undivided: Sharing = {
 }
 
 /** Serves a control database and those of a glob, until the end of the test. */
-export function startFleet(
+export function startVisits(
   prefix: string,
   { url = couchUrl(), by = url, machines = {}, register = invoice, ...own }: RigOptions = {},
 ) {
@@ -85,13 +85,13 @@ export function startFleet(
   onTestFinished(stop)
   return {
     ...{ couch, events, engines, tallies, handled, served, stop, controlDb, table: control },
-    fleet: () => served.fleet.counts(),
+    visited: () => served.visited.counts(),
     tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
       events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),
   }
 }
 
-export type Rig = ReturnType<typeof startFleet>
+export type Rig = ReturnType<typeof startVisits>
 
 /** Makes databases of these names. */
 export async function make(rig: Pick<Rig, 'couch'>, ...names: string[]): Promise<Database[]> {

@@ -3,17 +3,17 @@ import { expect, test } from 'vitest'
 import { healthOf } from '../../sidecar/health.ts'
 import { deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { createPrefix, make, order, startFleet } from './rig.ts'
+import { createPrefix, make, order, startVisits } from './rig.ts'
 
 const SOON = [300, 300] as const
 
 test('a database that is named is followed and waited for; those that a glob matches come and go', async () => {
   const prefix = createPrefix()
   const [named, first, second] = [`${prefix}-named`, `${prefix}-db-a`, `${prefix}-db-b`]
-  const rig = startFleet(prefix, { databases: [named, `${prefix}-db-*`], lookAgainMs: SOON })
+  const rig = startVisits(prefix, { databases: [named, `${prefix}-db-*`], lookAgainMs: SOON })
   const { couch, engines, handled, tallies, controlDb } = rig
   await make(rig, first)
-  await eventually(() => expect(rig.fleet().databases).toBe(1))
+  await eventually(() => expect(rig.visited().databases).toBe(1))
   const [b] = await make(rig, second)
   await b!.put(order('b1'))
   await eventually(() => expect(handled).toEqual(['b1']))
@@ -21,7 +21,7 @@ test('a database that is named is followed and waited for; those that a glob mat
   await eventually(() => expect(runs.next).toBe(1))
 
   await deleteDb(first)
-  await eventually(() => expect(rig.fleet().databases).toBe(1))
+  await eventually(() => expect(rig.visited().databases).toBe(1))
   const [a] = await make(rig, first)
   await a!.put(order('a1'))
   await eventually(() => expect(handled).toEqual(['b1', 'a1']))

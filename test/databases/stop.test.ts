@@ -5,7 +5,7 @@ import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { countUnderWay } from '../support/under-way.ts'
-import { createPrefix, make, order, startFleet, stateOf, type RigOptions } from './rig.ts'
+import { createPrefix, make, order, startVisits, stateOf, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
 const NEVER = new Promise<void>(() => undefined)
@@ -36,7 +36,7 @@ test('handlers that end within the grace period are saved before the stop is don
   for (const database of databases) await database.put(order('o'))
   const [go, proxy, requests] = [createLatch(), await startFaultyProxy(), countUnderWay()]
   proxy.plan(() => requests.fault)
-  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: SOON, register: waiting(go.opened) })
+  const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: SOON, register: waiting(go.opened) })
   await eventually(() => expect(rig.handled).toHaveLength(2))
   const stopped = rig.stop()
   await databases[0]!.put(order('too-late'))
@@ -45,10 +45,10 @@ test('handlers that end within the grace period are saved before the stop is don
   const { count } = requests
   for (const database of databases) expect(await stateOf(database, 'o')).toBe('invoiced')
   expect(rig.handled).toEqual(['o', 'o'])
-  expect(rig.fleet()).toMatchObject({ open: 0 })
+  expect(rig.visited()).toMatchObject({ open: 0 })
   await eventually(() => expect(requests.now).toBe(0))
 
-  const next = startFleet(prefix, { worker: 'next', lookAgainMs: SOON, register: waiting(Promise.resolve()) })
+  const next = startVisits(prefix, { worker: 'next', lookAgainMs: SOON, register: waiting(Promise.resolve()) })
   await eventually(() => expect(next.handled).toEqual(['too-late']))
   expect(requests.count).toBe(count) // the first has asked for nothing since
 })
@@ -56,7 +56,7 @@ test('handlers that end within the grace period are saved before the stop is don
 test('what does not end is given up as onLost says, and another worker goes on', async () => {
   const prefix = createPrefix()
   const [a, b] = await makeTwo(prefix)
-  const first = startFleet(prefix, { graceMs: 200, lookAgainMs: SOON, register: waiting(NEVER) })
+  const first = startVisits(prefix, { graceMs: 200, lookAgainMs: SOON, register: waiting(NEVER) })
   await a!.put(order('o'))
   await b!.put(order('b', { type: 'bill' }))
   await eventually(() => expect(first.handled.sort()).toEqual(['b', 'o']))
@@ -64,7 +64,7 @@ test('what does not end is given up as onLost says, and another worker goes on',
   expect(docstateIn(await a!.get('o'))).toMatchObject({ attempts: 1, retry_at: expect.any(String) as string })
   expect(docstateIn(await b!.get('b'))).toMatchObject({ parked: { reason: expect.any(String) as string } })
 
-  const next = startFleet(prefix, { worker: 'next', lookAgainMs: SOON, register: waiting(Promise.resolve()) })
+  const next = startVisits(prefix, { worker: 'next', lookAgainMs: SOON, register: waiting(Promise.resolve()) })
   await eventually(async () => expect(await stateOf(a!, 'o')).toBe('invoiced'))
   expect(next.handled).toEqual(['o'])
 })
@@ -75,14 +75,14 @@ test('documents that wait for their turn are given back untouched, and another w
   const docs = Array.from({ length: 10 }, (_, i) => JSON.stringify(order(`o${i}`)))
   for (const database of databases) await database.bulk(docs)
   const own = { graceMs: 200, leaseMs: 600_000, lookAgainMs: SOON }
-  const first = startFleet(prefix, { ...own, register: waiting(NEVER) })
+  const first = startVisits(prefix, { ...own, register: waiting(NEVER) })
   await eventually(() => expect(first.handled).toHaveLength(2))
   await first.stop()
   for (const database of databases) {
     const found = await database.getMany(Array.from({ length: 10 }, (_, i) => `o${i}`))
     expect(found.filter((doc) => docstateIn(doc)?.claim)).toEqual([])
   }
-  const next = startFleet(prefix, { ...own, worker: 'next', register: waiting(Promise.resolve()) })
+  const next = startVisits(prefix, { ...own, worker: 'next', register: waiting(Promise.resolve()) })
   await eventually(() => expect(next.handled).toHaveLength(20))
   expect(new Set(next.handled).size).toBe(10)
 })

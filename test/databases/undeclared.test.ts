@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
 import { eventually } from '../support/eventually.ts'
-import { createPrefix, make, order, startFleet, type Rig } from './rig.ts'
+import { createPrefix, make, order, startVisits, type Rig } from './rig.ts'
 
 /** Only events bring a visit, after the first look. */
 const HARDLY = [600_000, 600_000] as const
@@ -10,14 +10,14 @@ const before: Machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sid
 const renamed: Machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {}, kept: {} } }
 
 const atRest = (rig: Rig, databases: number) =>
-  eventually(() => expect(rig.fleet()).toMatchObject({ databases, open: 0, waiting: 0 }))
+  eventually(() => expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 }))
 const counted = (rig: Rig, prefix: string) => Object.fromEntries(rig.tallies.all.get(`${prefix}-db-*`)!.undeclared)
 const held = (count: number) => [{ type: 'order', state: 'held', count }]
 
 test('a renamed state is found in the databases that have documents in it, also after a restart', async () => {
   const prefix = createPrefix()
   const [a, b] = [`${prefix}-db-a`, `${prefix}-db-b`]
-  const first = startFleet(prefix, { machines: before, lookAgainMs: HARDLY })
+  const first = startVisits(prefix, { machines: before, lookAgainMs: HARDLY })
   const [database, other] = await make(first, a, b)
   await database!.put(order('o1', { state: 'held' }))
   await other!.put(order('o2'))
@@ -28,13 +28,13 @@ test('a renamed state is found in the databases that have documents in it, also 
   await first.stop()
 
   for (let starts = 0; starts < 2; starts++) {
-    const rig = startFleet(prefix, { machines: renamed, lookAgainMs: HARDLY })
+    const rig = startVisits(prefix, { machines: renamed, lookAgainMs: HARDLY })
     await eventually(() => expect(counted(rig, prefix)).toEqual({ [a]: held(1) }))
     await atRest(rig, 2)
     await rig.stop()
   }
 
-  const rig = startFleet(prefix, { machines: renamed, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { machines: renamed, lookAgainMs: HARDLY })
   await eventually(() => expect(counted(rig, prefix)).toEqual({ [a]: held(1) }))
   await database!.put(order('o3', { state: 'held' }))
   rig.tell(a)

@@ -7,7 +7,7 @@ import { createDbUpdates } from '../../sidecar/global-changes/reading/db-updates
 import { startGlobalChanges, startServerWithFeed } from '../global-changes/writing/rig.ts'
 import { couchUrl, createTestCouch, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { createPrefix, make, order, startFleet } from './rig.ts'
+import { createPrefix, make, order, startVisits } from './rig.ts'
 
 /** Nobody looks at all databases a second time. */
 const HARDLY = [600_000, 600_000] as const
@@ -35,9 +35,9 @@ test.each(['no feed of all databases', 'a feed of all databases'])(
     const url = kind.startsWith('a ') ? (await startServerWithFeed()).url : couchUrl()
     const prefix = createPrefix()
     const events = await startTelling(url)
-    const rig = startFleet(prefix, { url, events, lookAgainMs: HARDLY })
+    const rig = startVisits(prefix, { url, events, lookAgainMs: HARDLY })
     const atRest = (databases: number) =>
-      eventually(() => expect(rig.fleet()).toMatchObject({ databases, open: 0, waiting: 0 }))
+      eventually(() => expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 }))
     await make(rig, `${prefix}-db-known`)
     await atRest(1)
 

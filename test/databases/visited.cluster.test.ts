@@ -6,7 +6,7 @@ import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { sharedCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { amount, thoroughTest } from '../support/thorough.ts'
-import { make, order, startFleet, type RigOptions } from './rig.ts'
+import { make, order, startVisits, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
 /** Few at a time are claimed by all workers at the same time. */
@@ -18,7 +18,7 @@ const timeout = 240_000
 
 /** A worker at each node, for two databases of one glob. */
 async function startRace(cluster: CouchCluster) {
-  const prefix = uniqueName('fleet')
+  const prefix = uniqueName('visited')
   const admins = cluster.nodes.map(({ url }) => createTestCouch({ url }))
   const databases = await make({ couch: admins[0]! }, `${prefix}-db-a`, `${prefix}-db-b`)
   for (const database of databases) await installDocstate(database, {})
@@ -33,7 +33,7 @@ async function startRace(cluster: CouchCluster) {
   const rigs = admins.map((admin, i) => {
     const worker = `worker-${i}`
     const couch = { ...admin, db: (name: string) => watched(admin.db(name), worker) }
-    return startFleet(prefix, {
+    return startVisits(prefix, {
       url: cluster.nodes[i]!.url,
       couch,
       worker,
@@ -42,7 +42,7 @@ async function startRace(cluster: CouchCluster) {
       lookAgainMs: SOON,
     })
   })
-  for (const rig of rigs) await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 2, open: 0 }))
+  for (const rig of rigs) await eventually(() => expect(rig.visited()).toMatchObject({ databases: 2, open: 0 }))
   let count = 0
 
   /** So many in each database; tells all workers of them. */

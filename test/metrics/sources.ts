@@ -24,7 +24,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),
   tallies: new Map([['control', new Counts()]]),
-  fleet: () => ({ databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 }),
+  visited: () => ({ databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 }),
   byteBudget: createByteBudget(1000),
   mails: noMails(),
   readers: { open: 0, dropped: 0 },

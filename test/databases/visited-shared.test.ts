@@ -4,11 +4,11 @@ import { createSharing, everything, type Part } from '../../sidecar/workers/shar
 import { startRegistry } from '../workers/registries.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { createPrefix, make, order, startFleet, stateOf, type Rig } from './rig.ts'
+import { createPrefix, make, order, startVisits, stateOf, type Rig } from './rig.ts'
 
 const SOON = [300, 300] as const
 
-/** A fleet that knows the others by their membership, until it leaves. */
+/** Visits by a worker that knows the others by their membership, until it leaves. */
 async function startMember(prefix: string, members: Awaited<ReturnType<typeof freshDb>>, worker: string) {
   const registry = startRegistry(members)
   const leaving = new AbortController()
@@ -16,11 +16,11 @@ async function startMember(prefix: string, members: Awaited<ReturnType<typeof fr
   registry.register('sidecar', worker, { timeoutMs: 1000 }, leaving.signal)
   const sharing = createSharing({ registry, role: 'sidecar', self: worker, serves: () => true, signal: leaving.signal })
   await sharing.known
-  const rig = startFleet(prefix, { worker, sharing, lookAgainMs: SOON })
+  const rig = startVisits(prefix, { worker, sharing, lookAgainMs: SOON })
   return { ...rig, leave: () => leaving.abort() }
 }
 
-const unsafely: NonNullable<Parameters<typeof startFleet>[1]>['register'] = (control, handled) =>
+const unsafely: NonNullable<Parameters<typeof startVisits>[1]>['register'] = (control, handled) =>
   control.unsafe(
     'order',
     'paid',
@@ -34,7 +34,7 @@ const unsafely: NonNullable<Parameters<typeof startFleet>[1]>['register'] = (con
 const allAtRest = (rigs: readonly Rig[], databases: number) =>
   eventually(
     () => {
-      const counts = rigs.map((rig) => rig.fleet())
+      const counts = rigs.map((rig) => rig.visited())
       expect(counts.reduce((sum, { databases }) => sum + databases, 0)).toBe(databases)
       for (const count of counts) expect(count).toMatchObject({ open: 0, waiting: 0 })
     },
@@ -51,7 +51,7 @@ test('two workers divide the databases; when one leaves the other goes on from i
   const two = await startMember(prefix, members, 'two')
   await allAtRest([one, two], 6)
   for (const database of databases) expect(await stateOf(database, 'first')).toBe('invoiced')
-  const [ones, twos] = [one.fleet().databases, two.fleet().databases]
+  const [ones, twos] = [one.visited().databases, two.visited().databases]
   expect(Math.min(ones, twos)).toBeGreaterThan(0)
 
   const handledBefore = two.handled.length
@@ -68,17 +68,17 @@ test('a document that is read while its database seems to be another worker’s 
   let isOurs = true
   const part: Part = { ...everything, isOurs: () => isOurs, isOursAnywhere: () => isOurs }
   const sharing = { of: () => part, whole: () => part, known: Promise.resolve(), onChange: () => undefined }
-  const rig = startFleet(prefix, { sharing, lookAgainMs: [60_000, 60_000] })
+  const rig = startVisits(prefix, { sharing, lookAgainMs: [60_000, 60_000] })
   const [database] = await make(rig, `${prefix}-db-1`)
   await database!.put(order('first'))
   rig.tell(database!.name, 'created')
   await eventually(async () => expect(await stateOf(database!, 'first')).toBe('invoiced'))
-  expect(rig.fleet().open).toBe(1)
+  expect(rig.visited().open).toBe(1)
   isOurs = false
   await database!.put(order('second'))
   rig.engines.get(database!.name)
-  const { reads } = rig.fleet()
-  await eventually(() => expect(rig.fleet().reads).toBeGreaterThan(reads))
+  const { reads } = rig.visited()
+  await eventually(() => expect(rig.visited().reads).toBeGreaterThan(reads))
   isOurs = true
   rig.tell(database!.name)
   await eventually(async () => expect(await stateOf(database!, 'second')).toBe('invoiced'), { within: 10_000 })
@@ -87,7 +87,7 @@ test('a document that is read while its database seems to be another worker’s 
 test('three workers that all think everything is theirs run unsafe handlers once', async () => {
   const prefix = createPrefix()
   const rigs = ['one', 'two', 'three'].map((worker) =>
-    startFleet(prefix, { worker, register: unsafely, lookAgainMs: SOON }),
+    startVisits(prefix, { worker, register: unsafely, lookAgainMs: SOON }),
   )
   const databases = await make(rigs[0]!, ...Array.from({ length: 6 }, (_, i) => `${prefix}-db-${i}`))
   for (let i = 0; i < 2; i++) {
@@ -95,7 +95,7 @@ test('three workers that all think everything is theirs run unsafe handlers once
     for (const rig of rigs) for (const { name } of databases) rig.tell(name)
   }
   await eventually(() => expect(rigs.flatMap(({ handled }) => handled)).toHaveLength(12))
-  for (const rig of rigs) await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  for (const rig of rigs) await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   const all = rigs.flatMap(({ handled }) => handled)
   expect(new Set(all).size).toBe(12)
   expect(all).toHaveLength(12)
@@ -106,7 +106,7 @@ test('CouchDB killed in the middle: everything is handled, once, when it is back
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
   const prefix = createPrefix()
-  const rig = startFleet(prefix, { url: server.url, register: unsafely, lookAgainMs: SOON })
+  const rig = startVisits(prefix, { url: server.url, register: unsafely, lookAgainMs: SOON })
   const databases = await make(rig, ...Array.from({ length: 10 }, (_, i) => `${prefix}-db-${i}`))
   for (let i = 0; i < 4; i++) for (const database of databases) await database.put(order(`${database.name}-${i}`))
   for (const { name } of databases) rig.tell(name) // a look at all that takes long puts off the next one for longer
@@ -114,6 +114,6 @@ test('CouchDB killed in the middle: everything is handled, once, when it is back
   await server.restart()
   await eventually(() => expect(rig.handled).toHaveLength(40), { within: 40_000 })
   expect(new Set(rig.handled).size).toBe(40)
-  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   for (const database of databases) expect(await stateOf(database, `${database.name}-3`)).toBe('invoiced')
 }, 90_000)

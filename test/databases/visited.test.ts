@@ -9,7 +9,7 @@ import { deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { thoroughTest } from '../support/thorough.ts'
-import { createPrefix, make, order, startFleet, stateOf, type Rig } from './rig.ts'
+import { createPrefix, make, order, startVisits, stateOf, type Rig } from './rig.ts'
 
 const SOON = [300, 300] as const
 /** Only events bring a visit, after the first look. */
@@ -18,10 +18,10 @@ const HARDLY = [600_000, 600_000] as const
 /** Nothing is under way in these databases; answers how many visits that took. The first look may have made some, too. */
 async function untilRest(rig: Rig, { databases = 1, visitsBefore = 0 } = {}): Promise<number> {
   await eventually(() => {
-    expect(rig.fleet()).toMatchObject({ databases, open: 0, waiting: 0 })
-    expect(rig.fleet().visits).toBeGreaterThan(visitsBefore)
+    expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 })
+    expect(rig.visited().visits).toBeGreaterThan(visitsBefore)
   })
-  return rig.fleet().visits
+  return rig.visited().visits
 }
 
 /** As after a failed try. */
@@ -45,7 +45,7 @@ test('what an event tells of is handled, and nothing is open afterwards', async 
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   const name = `${prefix}-db-a`
-  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
   const [a] = await make(rig, name)
   rig.tell(name, 'created')
   await untilRest(rig)
@@ -67,7 +67,7 @@ test('a visit does not end while an answer is under way', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   const name = `${prefix}-db-a`
-  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY })
+  const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
   const [a] = await make(rig, name)
   await a!.put(order('first'))
   rig.tell(name, 'created')
@@ -79,14 +79,14 @@ test('a visit does not end while an answer is under way', async () => {
   )
   rig.tell(name)
   await eventually(() => expect(rig.handled).toEqual(['first', 'second']))
-  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
 })
 
 test('what no event tells of a sweep finds', async () => {
   const prefix = createPrefix()
-  const rig = startFleet(prefix, { lookAgainMs: SOON })
+  const rig = startVisits(prefix, { lookAgainMs: SOON })
   const [a] = await make(rig, `${prefix}-db-a`)
-  await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 1, open: 0 }))
+  await eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0 }))
   await a!.put(order('one'))
   await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
 })
@@ -94,10 +94,10 @@ test('what no event tells of a sweep finds', async () => {
 test('while nothing happens nothing is asked of a database, and nothing is written', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
-  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: SOON })
+  const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: SOON })
   const names = Array.from({ length: 10 }, (_, i) => `${prefix}-db-${i}`)
   await make(rig, ...names)
-  const restful = () => expect(rig.fleet()).toMatchObject({ databases: 10, open: 0, waiting: 0 })
+  const restful = () => expect(rig.visited()).toMatchObject({ databases: 10, open: 0, waiting: 0 })
   await eventually(restful)
   await sleep(1500)
   await eventually(restful)
@@ -111,7 +111,7 @@ test('while nothing happens nothing is asked of a database, and nothing is writt
 test('after a restart databases that are as they were cost one read each, and what has come is handled', async () => {
   const prefix = createPrefix()
   const names = Array.from({ length: 5 }, (_, i) => `${prefix}-db-${i}`)
-  const first = startFleet(prefix, { lookAgainMs: SOON })
+  const first = startVisits(prefix, { lookAgainMs: SOON })
   const databases = await make(first, ...names)
   for (const database of databases) await database.put(order('before'))
   await eventually(() => expect(first.handled).toHaveLength(5))
@@ -123,9 +123,9 @@ test('after a restart databases that are as they were cost one read each, and wh
   await databases[0]!.put(order('meanwhile'))
 
   const proxy = await startFaultyProxy()
-  const second = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY })
+  const second = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
-  await eventually(() => expect(second.fleet()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
+  await eventually(() => expect(second.visited()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
   for (const name of asTheyWere) {
     const asked = texts(proxy.requests.filter(isOf(name)))
     expect(asked.map((text) => text.replace(/%3A\w+$/, ''))).toEqual([`GET /${name}/_local/couchdb-sidecar%3Avisits`])
@@ -137,7 +137,7 @@ thoroughTest(
   async () => {
     const prefix = createPrefix()
     const name = `${prefix}-db-a`
-    const rig = startFleet(prefix, { lookAgainMs: HARDLY })
+    const rig = startVisits(prefix, { lookAgainMs: HARDLY })
     const [a] = await make(rig, name)
     await a!.put(order('later', dueIn(12)))
     await a!.put(order('much-later', dueIn(9000)))
@@ -145,7 +145,7 @@ thoroughTest(
     await untilRest(rig)
     expect(rig.handled).toEqual([])
     await eventually(() => expect(rig.handled).toEqual(['later']))
-    await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+    await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   },
   40_000,
 )
@@ -153,11 +153,11 @@ thoroughTest(
 test('a database that was deleted and made again is read from its start, and one that is gone is forgotten', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
-  const rig = startFleet(prefix, { lookAgainMs: SOON })
+  const rig = startVisits(prefix, { lookAgainMs: SOON })
   const [a] = await make(rig, name)
   for (let i = 0; i < 5; i++) await a!.put(order(`first-${i}`))
   await eventually(() => expect(rig.handled).toHaveLength(5))
-  await eventually(() => expect(rig.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   await deleteDb(name)
   await sleep(1100) // or both would have been made in the same second
   await make(rig, name)
@@ -165,7 +165,7 @@ test('a database that was deleted and made again is read from its start, and one
   rig.tell(name, 'created')
   await eventually(() => expect(rig.handled).toContain('second'))
   await deleteDb(name)
-  await eventually(() => expect(rig.fleet()).toMatchObject({ databases: 0, open: 0, waiting: 0 }))
+  await eventually(() => expect(rig.visited()).toMatchObject({ databases: 0, open: 0, waiting: 0 }))
 })
 
 test('a slow handler in some databases, and a database that cannot be read, hold up no other', async () => {
@@ -174,7 +174,7 @@ test('a slow handler in some databases, and a database that cannot be read, hold
   proxy.plan(({ path }) => (path.startsWith(`/${prefix}-db-broken/_changes`) ? refuse(500) : undefined))
   let goOn = () => {}
   const held = new Promise<void>((resolve) => (goOn = resolve))
-  const rig = startFleet(prefix, {
+  const rig = startVisits(prefix, {
     ...{ by: proxy.url, lookAgainMs: SOON, reads: 1 },
     register: (control, handled) =>
       control.safe('order', 'paid', async (doc) => {
@@ -194,7 +194,7 @@ test('a slow handler in some databases, and a database that cannot be read, hold
 test('a busy database does not starve the others: pages of all are read in turn', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
-  const rig = startFleet(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
+  const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
   const [busy, quiet] = [`${prefix}-db-busy`, `${prefix}-db-quiet`]
   await make(rig, quiet)
   rig.tell(quiet, 'created')
@@ -216,7 +216,7 @@ test('a busy database does not starve the others: pages of all are read in turn'
 test('what is due later is not forgotten when something else happens meanwhile, nor over a restart', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
-  const first = startFleet(prefix, { lookAgainMs: HARDLY })
+  const first = startVisits(prefix, { lookAgainMs: HARDLY })
   const [a] = await make(first, name)
   await a!.put(order('later', dueIn(12)))
   await a!.put(order('much-later', dueIn(9000)))
@@ -228,12 +228,12 @@ test('what is due later is not forgotten when something else happens meanwhile, 
   await untilRest(first)
   await first.stop()
 
-  const second = startFleet(prefix, { lookAgainMs: HARDLY })
-  await eventually(() => expect(second.fleet()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
+  const second = startVisits(prefix, { lookAgainMs: HARDLY })
+  await eventually(() => expect(second.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
   await a!.put(order('again'))
   second.tell(name)
   await eventually(() => expect(second.handled).toEqual(['again', 'later']))
-  await eventually(() => expect(second.fleet()).toMatchObject({ open: 0, waiting: 0 }))
+  await eventually(() => expect(second.visited()).toMatchObject({ open: 0, waiting: 0 }))
   const place = await placeOf(second, a!)
   expect(Date.parse(String(place!.next_at)) - Date.now()).toBeGreaterThan(8_000_000)
 }, 40_000)

@@ -34,8 +34,8 @@ interface Run {
   readonly names: readonly string[]
 }
 
-export async function measureFleet(couch: Couch, url: string, serverPid: number | undefined): Promise<Line[]> {
-  const run = `bench-fleet-${randomBytes(4).toString('hex')}`
+export async function measureVisited(couch: Couch, url: string, serverPid: number | undefined): Promise<Line[]> {
+  const run = `bench-visited-${randomBytes(4).toString('hex')}`
   const names = Array.from({ length: DATABASES }, (_, i) => `${run}-${i}`)
   const all: Run = { couch, url, serverPid, run, names }
   const made = await couch.db('_global_changes').create()
@@ -259,7 +259,7 @@ async function untilReady(product: Product, databases: number, how: 'visited' | 
     const value = (name: string) => Number(new RegExp(`^couchdb_sidecar_${name} (\\d+)`, 'm').exec(text)?.[1])
     const following = [...text.matchAll(/^couchdb_sidecar_databases_following{[^}]*} (\d+)/gm)]
     const sum = following.reduce((all, [, count]) => all + Number(count), 0)
-    const isAtRest = value('fleet_databases') >= databases && value('fleet_open') + value('fleet_waiting') === 0
+    const isAtRest = value('visited_databases') >= databases && value('visits_open') + value('visits_waiting') === 0
     if (how === 'visited' ? isAtRest : sum >= databases) return
     await sleep(500)
   }

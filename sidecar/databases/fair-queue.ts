@@ -7,7 +7,7 @@ const ONE_IN = 4
  * Which database is visited next. Those of whom somebody has told go first, but never alone: those whose time has come and
  * those that only a look at all has found have turns of their own, one after the other, however many of the others wait.
  */
-export class Turns {
+export class FairQueue {
   readonly #told = new Queue()
   readonly #found = new Queue()
   readonly #due = new Queue()

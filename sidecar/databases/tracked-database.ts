@@ -6,7 +6,7 @@ import type { KeptCheckpoint, CheckpointStore } from '../feed/checkpoint-store.t
 import type { Matched } from './matching.ts'
 
 /** A database that is visited now and then. */
-export interface Berth {
+export interface TrackedDatabase {
   readonly name: string
   known: Known
   /** Somebody has told of a change there, once: the last look at all may not have it. */
@@ -50,13 +50,13 @@ const nothing = (): Known => ({
   ...{ waits: undefined, done: undefined, reading: undefined, compared: undefined },
 })
 
-export const createBerth = (name: string): Berth => ({
+export const createTracked = (name: string): TrackedDatabase => ({
   ...{ name, known: nothing(), wasTold: false, missing: 0, isLeft: false, visit: undefined },
 })
 
 /** It is, or may be, another database of the same name. What a visit that is open has known is its own from now on. */
-export function forget(berth: Berth): void {
-  berth.known = nothing()
+export function forget(tracked: TrackedDatabase): void {
+  tracked.known = nothing()
 }
 
 /** Whether a sweep has found more in it than was there when it was left. */

@@ -6,15 +6,18 @@ import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
 import { withTimeout } from '../core/timeout.ts'
 import { createPeriodicRun } from '../couch/periodic.ts'
-import type { FleetReading } from '../metrics/sources.ts'
+import type { VisitedReading } from '../metrics/sources.ts'
 import type { Sharing } from '../workers/sharing.ts'
-import { createBerth, forget, type Berth } from './berth.ts'
+import { createTracked, forget, type TrackedDatabase } from './tracked-database.ts'
 import { WHO_IS_THERE_MS } from './follow.ts'
 import { workOut, type JobOf } from './jobs.ts'
 import { createSweep } from './sweep.ts'
 import { Visits, type VisitsOptions } from './visits.ts'
 
-export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'jobOf' | 'breaks' | 'onEnd' | 'sweepMs'> {
+export interface VisitedDatabasesOptions extends Omit<
+  VisitsOptions,
+  'trackedDatabases' | 'jobOf' | 'breaks' | 'onEnd' | 'sweepMs'
+> {
   /** Globs. */
   readonly databases: readonly string[]
   /** Names that are followed. */
@@ -27,16 +30,16 @@ export interface FleetOptions extends Omit<VisitsOptions, 'berths' | 'jobOf' | '
   readonly lookAgainMs?: readonly [told: number, untold: number]
 }
 
-export interface Fleet {
+export interface VisitedDatabases {
   /** Until the signal aborts, and everything is settled or given back. Once only. */
   readonly run: (signal: AbortSignal) => Promise<void>
-  readonly counts: () => FleetReading
+  readonly counts: () => VisitedReading
 }
 
-export function createFleet(options: FleetOptions): Fleet {
+export function createVisitedDatabases(options: VisitedDatabasesOptions): VisitedDatabases {
   const { couch, databases, except, sharing, events, areTold, clock, random, log } = options
   const { lookAgainMs = [60_000, 5000] } = options
-  const berths = new Map<string, Berth>()
+  const trackedDatabases = new Map<string, TrackedDatabase>()
   const jobOf = workOut(options.jobOf)
   /** Of those that are followed. */
   const broken = new Set<string>()
@@ -46,12 +49,12 @@ export function createFleet(options: FleetOptions): Fleet {
 
   const visits = new Visits({
     ...options,
-    berths,
+    trackedDatabases,
     jobOf,
     breaks: () => breaks,
-    onEnd(berth, again) {
-      if (berth.isLeft) berths.delete(berth.name)
-      else if (again) tell(berth.name)
+    onEnd(tracked, again) {
+      if (tracked.isLeft) trackedDatabases.delete(tracked.name)
+      else if (again) tell(tracked.name)
     },
   })
 
@@ -61,55 +64,55 @@ export function createFleet(options: FleetOptions): Fleet {
     return jobOf(name).typesAndStates.some((each) => part.isOurs(each, name))
   }
 
-  function berthOf(name: string): Berth {
-    const berth = berths.get(name) ?? createBerth(name)
-    berth.isLeft = false // it is back, before its visit was over
-    berths.set(name, berth)
-    return berth
+  function trackedOf(name: string): TrackedDatabase {
+    const tracked = trackedDatabases.get(name) ?? createTracked(name)
+    tracked.isLeft = false // it is back, before its visit was over
+    trackedDatabases.set(name, tracked)
+    return tracked
   }
 
   function tell(name: string): void {
-    if (isOurs(name)) visits.tell(berthOf(name))
+    if (isOurs(name)) visits.tell(trackedOf(name))
   }
 
   /** The server may be started again with older copies: nothing that was read before says where a database is. */
   function doubt(): void {
     breaks += 1
-    for (const { known } of berths.values()) known.reading = undefined
+    for (const { known } of trackedDatabases.values()) known.reading = undefined
   }
 
   /** It may be another one of the same name now, or an older copy. */
   function renew(name: string): void {
-    const berth = berths.get(name)
-    if (berth) forget(berth)
-    berth?.visit?.leave(new Error('the database is another one')) // another visit follows
+    const tracked = trackedDatabases.get(name)
+    if (tracked) forget(tracked)
+    tracked?.visit?.leave(new Error('the database is another one')) // another visit follows
     tell(name)
   }
 
-  function leave(berth: Berth): void {
-    berth.isLeft = true
-    options.countsOf(berth.name).undeclared.delete(berth.name)
-    visits.remove(berth)
-    if (!berth.visit) berths.delete(berth.name)
+  function leave(tracked: TrackedDatabase): void {
+    tracked.isLeft = true
+    options.countsOf(tracked.name).undeclared.delete(tracked.name)
+    visits.remove(tracked)
+    if (!tracked.visit) trackedDatabases.delete(tracked.name)
   }
 
   const sweep = createSweep({
     couch,
-    berths,
-    berthOf,
+    trackedDatabases,
+    trackedOf,
     isOurs,
     renew,
     leave,
     log,
-    find(berth) {
-      if (visits.find(berth)) swept += 1
+    find(tracked) {
+      if (visits.find(tracked)) swept += 1
     },
   })
   const sweeps = createPeriodicRun({ sweep, everyMs: () => lookAgainMs[areTold() ? 0 : 1], clock, random, log })
 
   return {
     async run(signal) {
-      if (started) throw new Error('the fleet was started twice')
+      if (started) throw new Error('the visits were started twice')
       started = true
       if (databases.length === 0) return
       await withTimeout(clock, WHO_IS_THERE_MS, sharing.known, signal).catch(() => undefined)
@@ -137,7 +140,7 @@ export function createFleet(options: FleetOptions): Fleet {
       await together([(until) => visits.run(until), (until) => sweeps.run(until)], signal)
     },
     counts: () => ({
-      databases: berths.size,
+      databases: trackedDatabases.size,
       open: visits.open,
       waiting: visits.waiting,
       swept,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { Turns } from '../../sidecar/databases/turns.ts'
+import { FairQueue } from '../../sidecar/databases/fair-queue.ts'
 
 const NOW = 1000
 
 /** How many of each kind have their turn among so many, where of these kinds there are always some. */
 function share(among: number, ...kinds: readonly ('told' | 'found' | 'due')[]) {
-  const turns = new Turns()
+  const turns = new FairQueue()
   const counts: Record<string, number> = {}
   for (let i = 0; i < among; i++) {
     if (kinds.includes('told')) turns.tell(`told ${i}`)
@@ -27,13 +27,13 @@ test('all have their turns, whoever else waits: most of them those of whom someb
 })
 
 test('those of a kind come in the order in which they came', () => {
-  const turns = new Turns()
+  const turns = new FairQueue()
   for (const name of ['a', 'b', 'a', 'c']) turns.find(name)
   expect([turns.take(), turns.take(), turns.take(), turns.take()]).toEqual(['a', 'b', 'c', undefined])
 })
 
 test('what was found and is told of then waits once', () => {
-  const turns = new Turns()
+  const turns = new FairQueue()
   turns.find('a')
   turns.tell('a')
   expect([turns.size, turns.hasNewsOf('a'), turns.take(), turns.size]).toEqual([1, true, 'a', 0])
@@ -41,7 +41,7 @@ test('what was found and is told of then waits once', () => {
 })
 
 test('nobody comes before the time, nor who was removed', () => {
-  const turns = new Turns()
+  const turns = new FairQueue()
   turns.addAt('later', NOW + 1)
   for (const name of ['told', 'found', 'due']) turns.addAt(name, NOW)
   turns.tell('told')
