@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { keepUserDatabases } from './accounts/deleted-databases.ts'
 import type { Config } from './config.ts'
+import { withAcquired, type Acquire } from './core/acquire.ts'
 import type { Random } from './core/backoff.ts'
 import type { Clock } from './core/clock.ts'
 import { createByteBudget } from './core/byte-budget.ts'
@@ -70,12 +71,13 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
   const { version, config, handlers, templates, random, log, onListening } = options
   const { controlDb, name, leaseMs, graceMs } = config
   const clock = createCouchClock(options.clock, log)
-  const acquired: { close(): Promise<void> }[] = []
-  const acquire = <T extends { close(): Promise<void> }>(part: T): T => {
-    acquired.unshift(part)
-    return part
-  }
-  try {
+  await withAcquired((acquire) =>
+    run(acquire).catch((thrown: unknown) => {
+      if (!signal.aborted) throw thrown
+    }),
+  )
+
+  async function run(acquire: Acquire): Promise<void> {
     const events = createEvents({ log })
     const embedded = config.couchdbUrl === undefined
     const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
@@ -166,10 +168,6 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       (until: AbortSignal) => keepUserDatabases({ couch, controlDb, events, share, clock, random, log }, until),
     ]
     await together(parts, signal)
-  } catch (thrown) {
-    if (!signal.aborted) throw thrown
-  } finally {
-    for (const part of acquired) await part.close()
   }
 }
 
