@@ -4,7 +4,8 @@ import type { Clock } from '../core/clock.ts'
 import { isAmong } from '../core/glob.ts'
 import type { Couch } from '../couch/client.ts'
 import { listDatabases } from '../couch/survey.ts'
-import { createPeriodicRun, type PeriodicRun } from '../couch/periodic.ts'
+import { createPeriodicRun } from '../couch/periodic.ts'
+import { findMissing } from '../deploy/missing.ts'
 import type { Events } from '../events/channels.ts'
 import type { Share } from '../workers/share.ts'
 import { createAccounts } from './accounts.ts'
@@ -37,7 +38,8 @@ export function keepUserDatabases(options: DeletedDatabasesOptions, signal: Abor
     const there = new Set(await listDatabases(couch, isOfUser, signal))
     for await (const ids of control.idsWithPrefix(ownershipIdOf(''), { signal })) {
       const databases = ids.map((id) => id.slice(ownershipIdOf('').length))
-      for (const database of databases) if (!there.has(database)) await remind(database, signal)
+      const unlisted = databases.filter((database) => !there.has(database)) // a node may list a new one late
+      for (const database of await findMissing(couch, unlisted, signal)) await remind(database, signal)
     }
   }
 
@@ -48,7 +50,7 @@ export function keepUserDatabases(options: DeletedDatabasesOptions, signal: Abor
     await accounts.remind(account.address, { signal })
   }
 
-  const sweeps: PeriodicRun = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random, log })
+  const sweeps = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random, log })
   events.subscribe('database:deleted', ({ event }) => isOfUser(event.database) && sweeps.soon(), { signal })
   share.onChange(() => sweeps.soon(), signal)
   return sweeps.run(signal)
