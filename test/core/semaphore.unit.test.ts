@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
-import { createMutex } from '../../sidecar/core/mutex.ts'
 import { Semaphore } from '../../sidecar/core/semaphore.ts'
 
-test('gives no more places than the limit, and a raised limit lets more in', async () => {
+test('gives no more permits than the limit, and a raised limit lets more in', async () => {
   let limit = 1
   const semaphore = new Semaphore(() => limit)
   let inside = 0
@@ -17,7 +16,7 @@ test('gives no more places than the limit, and a raised limit lets more in', asy
   expect(inside).toBe(4)
 })
 
-test('places go to those who ask for them first, and whoever does not wait any more takes none', async () => {
+test('permits go in the order of the requests, and one that is given up takes none', async () => {
   const semaphore = new Semaphore(() => 1)
   const order: string[] = []
   await semaphore.enter()
@@ -32,7 +31,7 @@ test('places go to those who ask for them first, and whoever does not wait any m
   await semaphore.run(() => Promise.resolve()) // all are free again
 })
 
-test('thousands that give their places back at once leave all of them free', () => {
+test('thousands of permits that come back at once are all free', () => {
   const semaphore = new Semaphore(() => 1)
   let taken = 0
   semaphore.take(() => undefined)
@@ -45,20 +44,4 @@ test('thousands that give their places back at once leave all of them free', () 
   semaphore.leave()
   semaphore.take(() => (taken += 1))
   expect(taken).toBe(20_001)
-})
-
-test('work under a mutex runs one at a time, and a failure does not stop the next', async () => {
-  const mutex = createMutex()
-  const log: string[] = []
-  const work = (name: string) => async () => {
-    log.push(`${name} begins`)
-    await new Promise(setImmediate)
-    log.push(`${name} ends`)
-    if (name === 'a') throw new Error('a failed')
-    return name
-  }
-  const [a, b] = [mutex(work('a')), mutex(work('b'))]
-  await expect(a).rejects.toThrow('a failed')
-  await expect(b).resolves.toBe('b')
-  expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends'])
 })

@@ -42,7 +42,7 @@ test('what is told of between the first look at all databases and the first visi
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
 })
 
-test('a checkpoint that somebody else has written makes nobody miss a document', async () => {
+test('a checkpoint that another user has written hides no document', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const first = startVisits(prefix, { lookAgainMs: HARDLY })
