@@ -3,7 +3,7 @@ import type { Couch } from '../couch/client.ts'
 import { extentOf, filesAfter, hasNews, isBehind } from '../couch/shard-seqs.ts'
 import { listDatabases, readDatabases, type Reading } from '../couch/survey.ts'
 import type { KeptCheckpoint } from '../feed/checkpoint-store.ts'
-import { isNews, type TrackedDatabase, type Known } from './tracked-database.ts'
+import { isNews, type Known, type TrackedDatabase } from './tracked-database.ts'
 
 export interface SweepOptions {
   readonly couch: Couch
@@ -33,7 +33,7 @@ function hasLost(now: Reading, { reading, compared }: Known, checkpoint: KeptChe
   return !isKnown && isBehind(now, extentOf(checkpoint.seq))
 }
 
-/** Looks at all databases that are ours, for whatever no event has told. Throws `CouchError`. */
+/** Looks at all databases that are ours, for changes that no event has told of. Throws `CouchError`. */
 export function createSweep({ couch, trackedDatabases, trackedOf, isOurs, find, renew, leave, log }: SweepOptions) {
   return async (signal: AbortSignal): Promise<void> => {
     const known = await listDatabases(couch, (name) => trackedDatabases.has(name) || isOurs(name), signal)

@@ -2,14 +2,14 @@ import { hasNews, type Extent } from '../couch/shard-seqs.ts'
 import type { Reading } from '../couch/survey.ts'
 import type { Waits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
-import type { KeptCheckpoint, CheckpointStore } from '../feed/checkpoint-store.ts'
+import type { CheckpointStore, KeptCheckpoint } from '../feed/checkpoint-store.ts'
 import type { Matched } from './matching.ts'
 
 /** A database that is visited now and then. */
 export interface TrackedDatabase {
   readonly name: string
   known: Known
-  /** Somebody has told of a change there, once: the last look at all may not have it. */
+  /** An event has told of a change there: the last look at all may not have it. */
   wasTold: boolean
   /** Looks one after the other that have not found it. */
   missing: number

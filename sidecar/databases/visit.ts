@@ -12,7 +12,7 @@ import { pagesOf } from '../feed/change.ts'
 import { createCheckpointStore, type CheckpointStore } from '../feed/checkpoint-store.ts'
 import { readWhenTold } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
-import type { TrackedDatabase, Known } from './tracked-database.ts'
+import type { Known, TrackedDatabase } from './tracked-database.ts'
 import { matchAgain, matching } from './matching.ts'
 import { prepare, type PrepareOptions } from './prepare.ts'
 
@@ -44,9 +44,9 @@ export type Visited =
 const [LINGER_MS, CROWDED_MS] = [1000, 50]
 
 /**
- * One visit of a database: its changes since the last one, and whatever they or their time ask for, until nothing is left
- * to do. Whatever it finds it takes, whoever the database should belong to meanwhile: its checkpoint says that all before it is
- * done. Throws `CouchError` where it could not begin, and the signal's reason.
+ * One visit of a database: its changes since the last one, and what they or their time ask for, until nothing is left
+ * to do. It takes all that it finds, even if the database belongs to another worker by now: its checkpoint says that all before it
+ * is done. Throws `CouchError` where it could not begin, and the signal's reason.
  */
 export async function visit(
   tracked: TrackedDatabase,
@@ -82,7 +82,7 @@ export async function visit(
     async save(checkpoint, signal) {
       if (tracked.known !== known) return // it is the checkpoint of another database
       const unrested = { ...checkpoint, rest: undefined }
-      // What waits for a deploy is at rest for us; whoever begins after the deploy has to list it.
+      // What waits for a deploy is at rest for us; a worker that begins after the deploy has to list it.
       const kept = matched.table === options.table ? checkpoint : unrested
       const isToCount = options.counts?.undeclared.has(name) // by the list of each visit, also after a restart
       await store.save(isToCount ? unrested : kept, signal)

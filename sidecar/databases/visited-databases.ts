@@ -24,7 +24,7 @@ export interface VisitedDatabasesOptions extends Omit<
   readonly except: ReadonlySet<string>
   readonly jobOf: JobOf
   readonly sharing: Sharing
-  /** Whether somebody tells `database:*`; otherwise all are looked at more often. */
+  /** Whether events of databases arrive; otherwise all are looked at more often. */
   readonly areTold: () => boolean
   /** Between two looks at all databases, milliseconds: with events, and without. Default a minute, five seconds. */
   readonly lookAgainMs?: readonly [told: number, untold: number]

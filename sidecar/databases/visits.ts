@@ -109,7 +109,7 @@ export class Visits {
   #begin(name: string): void {
     const tracked = this.#options.trackedDatabases.get(name)
     if (!tracked || tracked.visit) return
-    this.#queue.remove(name) // for whatever else it waited: one visit does it all
+    this.#queue.remove(name) // from each queue: one visit does it all
     const leaving = new AbortController()
     const bell = new Bell()
     tracked.visit = { bell, leave: (reason) => leaving.abort(reason) }

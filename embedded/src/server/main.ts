@@ -4,7 +4,7 @@
  *
  * - One failing request must not end the server. Any exception in a callback would, for instance when a feed is asked
  *   for with a filter that is not there. Here the request at fault is answered with 500 if it has no answer yet.
- * - Only a server admin makes and deletes databases. It crashes when anybody else tries to make one; once somebody else
+ * - Only a server admin makes and deletes databases. It crashes when another user tries to make one; once another user
  *   has tried to delete one, every later request to a database fails.
  * - A database that is deleted stays so. It would be made again for a request that came in before, and another that was
  *   writing into it never answered; its feeds go on, empty. Here the first and the second get a 404, and the feeds end.

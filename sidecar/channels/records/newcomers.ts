@@ -33,7 +33,7 @@ const MOST_NAMED = 250
 const MOST_CHANNELS = 1000
 
 export function createNewcomers({ accounts, records, control, clock }: NewcomersOptions): Newcomers {
-  const mutex = createMutexByKey() // a device that was offline brings many wishes at once
+  const mutex = createMutexByKey() // a device that was offline brings many requests at once
   async function isFull({ address, channels, answered }: StoredAccount, options: CallOptions): Promise<boolean> {
     if (channels.length < MOST_CHANNELS) return false
     if (answered !== undefined) return answered >= MOST_CHANNELS // what strangers only invite to does not count

@@ -25,7 +25,7 @@ export interface SweepOptions {
 /** Finds every document that waits for us. Throws `CouchError`. */
 export type Sweep = (signal: AbortSignal) => Promise<void>
 
-/** Of the documents of others as many are remembered of each type and state: so many are taken if nobody does anything. */
+/** Of the documents of others as many are remembered of each type and state: so many are taken if their own worker does nothing. */
 const MAX_REMEMBERED = 1000
 
 /**
