@@ -138,11 +138,12 @@ export async function askForMail(registration: Registration, device: NewDevice):
   return linksTo(registration, device.owner).at(-1)!
 }
 
-/** As a device does it: it writes the state `new` over whatever it is in. */
-export async function askAgain({ control }: Pick<Registration, 'control'>, id: string): Promise<void> {
-  const { error: _error, docstate: _docstate, ...device } = await control.member.get(id)
-  await control.member.put({ ...device, _id: id, state: 'new' })
-}
+/** As a device does it: it writes the state `new` over whatever it is in, again where the sidecar has written meanwhile. */
+export const askAgain = ({ control }: Pick<Registration, 'control'>, id: string): Promise<unknown> =>
+  eventually(async () => {
+    const { error: _error, docstate: _docstate, ...device } = await control.member.get(id)
+    await control.member.put({ ...device, _id: id, state: 'new' })
+  })
 
 /** The links in the mails that an address has got, on the sidecar that runs now. */
 export const linksTo = ({ smtp, sidecar }: Pick<Registration, 'smtp' | 'sidecar'>, address: string): string[] =>
