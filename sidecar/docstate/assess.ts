@@ -108,7 +108,7 @@ function timeoutsOf(machines: Machines): Map<string, Timeout> {
   return timeouts
 }
 
-/** Settling a conflict is a flight like any other; no handler takes part in it. */
+/** Settling a conflict is an attempt like any other; no handler takes part in it. */
 const conflictOf = (type: unknown): Registration => {
   return {
     type: String(type),

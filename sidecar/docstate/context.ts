@@ -9,17 +9,17 @@ import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
 import { ClaimLost } from './claims/claims.ts'
 import { saved } from './documents.ts'
-import { failedTries, keyOf, type Flight } from './flight.ts'
+import { failedTries, entryKey, type Attempt } from './attempt.ts'
 import type { EntryMail, MailBinding } from './mail.ts'
 import type { Life } from './life.ts'
 import { readNext, readOther } from './read-next.ts'
-import type { Store } from './store.ts'
+import type { WriteDoc } from './write-doc.ts'
 import type { Context } from './types.ts'
 
 export interface ContextOptions {
   readonly database: Database
   readonly writer: Writer
-  readonly store: Store
+  readonly writeDoc: WriteDoc
   readonly mailer: MailBinding
   readonly workers: Registry
   readonly events: Events
@@ -37,7 +37,7 @@ export interface Run {
 }
 
 /** Most handlers use little of their context: each part is made when it is asked for. */
-export function createRun(options: ContextOptions, flight: Flight): Run {
+export function createRun(options: ContextOptions, attempt: Attempt): Run {
   let key: string | undefined
   let log: Logger | undefined
   let mail: EntryMail | undefined
@@ -45,55 +45,55 @@ export function createRun(options: ContextOptions, flight: Flight): Run {
   const context: Context = {
     database: options.database.name,
     get key() {
-      return (key ??= keyOf(options.database.name, flight))
+      return (key ??= entryKey(options.database.name, attempt))
     },
     get attempt() {
-      return failedTries(flight.before) + 1
+      return failedTries(attempt.before) + 1
     },
     get signal() {
-      return flight.signal
+      return attempt.signal
     },
     get log() {
-      const { type, state } = flight.registration
-      return (log ??= options.log.child({ doc: flight.id, type, state }))
+      const { type, state } = attempt.registration
+      return (log ??= options.log.child({ doc: attempt.id, type, state }))
     },
     get mail() {
       const { key, signal } = context
-      return (mail ??= options.mailer.forEntry({ key, done: flight.done, signal }))
+      return (mail ??= options.mailer.forEntry({ key, done: attempt.done, signal }))
     },
     workers: options.workers,
     events: options.events,
-    save: (doc) => save(options, flight, doc),
-    find: (id) => options.database.find(id, {}, { signal: flight.signal }),
-    put: (doc) => put(options, flight, doc),
+    save: (doc) => save(options, attempt, doc),
+    find: (id) => options.database.find(id, {}, { signal: attempt.signal }),
+    put: (doc) => put(options, attempt, doc),
   }
-  return { context, done: () => mail?.done ?? flight.done }
+  return { context, done: () => mail?.done ?? attempt.done }
 }
 
-async function save<D extends Doc>(options: ContextOptions, flight: Flight, given: D): Promise<D & StoredDoc> {
-  if (flight.stopped) throw flight.stopped
-  const { store, machines, now } = options
-  const doc = readNext(given, flight.registration, machines) as Doc as D
-  const outcome = await flight.mutex(() => store(flight, ownSave(flight, doc, machines, now())))
-  if (outcome.kind === 'lost') throw new ClaimLost(`${flight.id} has changed while its handler ran`)
+async function save<D extends Doc>(options: ContextOptions, attempt: Attempt, given: D): Promise<D & StoredDoc> {
+  if (attempt.stopped) throw attempt.stopped
+  const { writeDoc, machines, now } = options
+  const doc = readNext(given, attempt.registration, machines) as Doc as D
+  const outcome = await attempt.mutex(() => writeDoc(attempt, ownSave(attempt, doc, machines, now())))
+  if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
-  if (doc.state !== flight.registration.state) {
-    flight.left = flight.saved = true
-    options.life.written(flight)
+  if (doc.state !== attempt.registration.state) {
+    attempt.left = attempt.saved = true
+    options.life.written(attempt)
   }
-  return { ...doc, _id: flight.id, _rev: flight.doc._rev }
+  return { ...doc, _id: attempt.id, _rev: attempt.doc._rev }
 }
 
 /** The handler's own save: in the same state it keeps the claim, in another it lets go of it. */
-function ownSave(flight: Flight, doc: Doc, machines: Machines, now: number): Doc {
-  if (doc.state !== flight.registration.state) return saved(flight, doc, machines, now)
-  const { docstate, _rev } = flight.doc
-  return { ...doc, _id: flight.id, _rev, ...(docstate === undefined ? {} : { docstate }) }
+function ownSave(attempt: Attempt, doc: Doc, machines: Machines, now: number): Doc {
+  if (doc.state !== attempt.registration.state) return saved(attempt, doc, machines, now)
+  const { docstate, _rev } = attempt.doc
+  return { ...doc, _id: attempt.id, _rev, ...(docstate === undefined ? {} : { docstate }) }
 }
 
-async function put<D extends Doc>({ writer }: ContextOptions, flight: Flight, given: D): Promise<D & StoredDoc> {
-  if (flight.stopped) throw flight.stopped
-  const doc = readOther(given, flight.registration) as D
+async function put<D extends Doc>({ writer }: ContextOptions, attempt: Attempt, given: D): Promise<D & StoredDoc> {
+  if (attempt.stopped) throw attempt.stopped
+  const doc = readOther(given, attempt.registration) as D
   const written = await writer.write(doc, { first: true })
   const request = `PUT ${doc._id}`
   switch (written.kind) {

@@ -1,6 +1,6 @@
 import { Histogram } from '../core/histogram.ts'
 import { noWrites } from '../couch/writer.ts'
-import type { Stored } from './store.ts'
+import type { WriteResult } from './write-doc.ts'
 import type { UndeclaredCount } from './undeclared.ts'
 import type { Outcome } from './types.ts'
 
@@ -15,7 +15,7 @@ export class HandlerCounts {
     ...{ next: 0, nothing: 0, failed: 0, rejected: 0, 'claim-lost': 0, stopped: 0 },
   }
   readonly took = new Histogram()
-  readonly claims: Record<Stored['kind'], number> = { stored: 0, accepted: 0, lost: 0, refused: 0 }
+  readonly claims: Record<WriteResult['kind'], number> = { stored: 0, accepted: 0, lost: 0, refused: 0 }
   /** Taken over from workers that gave no sign of life. */
   inherited = 0
   /** What was written of it: the outcome; that it is tried again; that it has failed for good; that a person decides. */

@@ -6,8 +6,8 @@ import { compareRevs } from '../couch/revs.ts'
 import { isIdle, type Assess } from './assess.ts'
 import type { Counts } from './counts.ts'
 import type { DueQueue } from './finding/due.ts'
-import { Flights, type Landing } from './flights.ts'
-import type { Fly } from './fly.ts'
+import { Attempts, type Ended } from './attempts.ts'
+import type { RunAttempt } from './run-attempt.ts'
 import type { Lane, LaneOf } from './finding/lanes.ts'
 import type { LeaseWatch } from './claims/lease-watch.ts'
 import { Recent } from './recent.ts'
@@ -18,11 +18,11 @@ export interface DispatchOptions {
   readonly isOurs: (doc: StoredDoc) => boolean
   readonly laneOf: LaneOf
   /** What becomes of an entry whose worker was lost. */
-  readonly recover: { readonly fly: Fly; readonly share: BudgetShare }
+  readonly recover: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a document with branches. */
-  readonly resolve: { readonly fly: Fly; readonly share: BudgetShare }
+  readonly resolve: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a state that ends, with no time written down. */
-  readonly stamp: (afterMs: number) => Fly
+  readonly stamp: (afterMs: number) => RunAttempt
   readonly due: DueQueue
   /** Of the claims of other workers. */
   readonly leases: LeaseWatch
@@ -40,17 +40,17 @@ const SOON_MS = 1000
 const OTHERS_LEASES = 1.5
 
 /**
- * Decides for each document that comes by what is to be done, and does it once: one flight for an id, whatever comes
+ * Decides for each document that comes by what is to be done, and does it once: one attempt for an id, whatever comes
  * by meanwhile collapses into "look again afterwards". Its own writes wake nothing.
  */
 export class Dispatch {
-  readonly flights: Flights
+  readonly attempts: Attempts
   readonly #options: DispatchOptions
   readonly #recent = new Recent()
 
   constructor(options: DispatchOptions) {
     this.#options = options
-    this.flights = new Flights({ log: options.log, onLanded: (landing) => this.#landed(landing) })
+    this.attempts = new Attempts({ log: options.log, onEnded: (ended) => this.#ended(ended) })
   }
 
   /**
@@ -59,7 +59,7 @@ export class Dispatch {
    * same. Answers the lane in which there is no room for it now, if so: then nothing was done.
    */
   offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): Lane | undefined {
-    if (this.flights.join(doc, settled)) return undefined
+    if (this.attempts.join(doc, settled)) return undefined
     const { assess, isOurs, clock, due, leases, laneOf, recover, resolve, stamp } = this.#options
     const assessment = assess(doc, clock.now())
     const ours = !isIdle(assessment) && (anyway || isOurs(doc))
@@ -74,14 +74,14 @@ export class Dispatch {
       case 'conflict': {
         if (!ours) break
         const { registration } = assessment
-        if (this.flights.tryStart({ doc, bytes, settled, registration, ...resolve })) return undefined
+        if (this.attempts.tryStart({ doc, bytes, settled, registration, ...resolve })) return undefined
         due.add(doc._id, clock.now() + SOON_MS)
         break
       }
       case 'claimed': {
         const { claim, registration } = assessment
         const remaining = leases.remaining(doc, claim, ours ? 1 : OTHERS_LEASES)
-        if (remaining === 0 && this.flights.tryStart({ doc, bytes, settled, registration, ...recover }))
+        if (remaining === 0 && this.attempts.tryStart({ doc, bytes, settled, registration, ...recover }))
           return undefined
         due.add(doc._id, clock.now() + (remaining || SOON_MS))
         break
@@ -91,17 +91,17 @@ export class Dispatch {
         leases.forget(doc._id)
         if (!ours) break
         const lane = laneOf(assessment.registration)
-        const fly = assessment.kind === 'untimed' ? stamp(assessment.afterMs) : lane.fly
-        return this.flights.tryStart({ doc, bytes, settled, ...lane, fly }) ? undefined : lane
+        const run = assessment.kind === 'untimed' ? stamp(assessment.afterMs) : lane.run
+        return this.attempts.tryStart({ doc, bytes, settled, ...lane, run }) ? undefined : lane
       }
     }
     settled()
     return undefined
   }
 
-  /** A revision came by without its document. True if it need not be read, or is by whoever has the document in flight. */
+  /** A revision came by without its document. True if it need not be read, or is by the attempt that has it. */
   passUnread(id: string, rev: string, branched: boolean): boolean {
-    return this.flights.noteUnread(id, rev, branched) || (!branched && this.isPast(id, rev))
+    return this.attempts.noteUnread(id, rev, branched) || (!branched && this.isPast(id, rev))
   }
 
   /** Whether a revision that comes by is older than what we saved. */
@@ -112,7 +112,7 @@ export class Dispatch {
   /** The database was made again. */
   forgetPast(): void {
     this.#recent.clear()
-    this.flights.forgetPast()
+    this.attempts.forgetPast()
   }
 
   /** What was read may be older than what has become of the document. */
@@ -124,27 +124,27 @@ export class Dispatch {
   /** A document that asks for nothing, or not any more, or is gone. */
   pass(id: string, rev?: string): void {
     if (rev !== undefined) {
-      this.flights.outdate(id, rev)
+      this.attempts.outdate(id, rev)
       this.#recent.covers(id, rev) // and forgets it
     }
     this.#options.leases.forget(id)
     this.#options.due.forget(id)
   }
 
-  #landed({ departure, flight, end, newer, unread }: Landing): void {
+  #ended({ work, attempt, end, newer, unread }: Ended): void {
     const { due, leases, clock } = this.#options
     if (end === 'not-ours') this.#options.counts.inVain += 1
-    const asks = !isIdle(this.#options.assess(flight.doc, clock.now()))
-    if (end === 'settled') leases.forget(flight.id)
-    const cameBy = flight.seen !== undefined && compareRevs(flight.seen, flight.doc._rev) >= 0
-    if (flight.saved && !flight.ofPast && !cameBy) this.#recent.add(flight.doc, asks)
-    const hadBranches = flight.branched || flight.doc._conflicts !== undefined
-    const changed = newer !== undefined && (hadBranches || newer !== flight.doc._rev)
-    const asksMore = asks && flight.seen === flight.doc._rev
-    const toRead = unread && (flight.maybeBranched || flight.ofPast || flight.outdated || asksMore)
-    if (changed || toRead || end === 'look-again') due.add(flight.id)
-    else if (end === 'not-taken') due.add(flight.id, clock.now() + AGAIN_MS)
-    else if (newer !== undefined) this.#again(flight.doc, departure.bytes)
+    const asks = !isIdle(this.#options.assess(attempt.doc, clock.now()))
+    if (end === 'settled') leases.forget(attempt.id)
+    const cameBy = attempt.seen !== undefined && compareRevs(attempt.seen, attempt.doc._rev) >= 0
+    if (attempt.saved && !attempt.ofPast && !cameBy) this.#recent.add(attempt.doc, asks)
+    const hadBranches = attempt.branched || attempt.doc._conflicts !== undefined
+    const changed = newer !== undefined && (hadBranches || newer !== attempt.doc._rev)
+    const asksMore = asks && attempt.seen === attempt.doc._rev
+    const toRead = unread && (attempt.maybeBranched || attempt.ofPast || attempt.outdated || asksMore)
+    if (changed || toRead || end === 'look-again') due.add(attempt.id)
+    else if (end === 'not-taken') due.add(attempt.id, clock.now() + AGAIN_MS)
+    else if (newer !== undefined) this.#again(attempt.doc, work.bytes)
   }
 
   /** What we saved came by while we were not done: it may ask for more, as another state or another try. */

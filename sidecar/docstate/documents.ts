@@ -4,7 +4,7 @@ import type { Failure } from '../core/errors.ts'
 import { shortened } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
-import { failedTries, failingSince, timesLost, type Flight } from './flight.ts'
+import { failedTries, failingSince, timesLost, type Attempt } from './attempt.ts'
 import type { Claim, Docstate } from './types.ts'
 
 /**
@@ -25,58 +25,58 @@ function sinceOf(docstate: Docstate | undefined): { readonly failing_since?: str
 }
 
 /** What stays true of the entry over its tries. */
-function entryOf(flight: Flight): Docstate {
-  const { before, entry } = flight
+function entryOf(attempt: Attempt): Docstate {
+  const { before, entry } = attempt
   const [attempts, lost] = [failedTries(before), timesLost(before)]
   return {
-    state: flight.registration.state,
+    state: attempt.registration.state,
     entry,
     ...(attempts > 0 && { attempts }),
     ...(lost > 0 && { lost }),
     ...sinceOf(before),
     ...(before?.failure && { failure: before.failure }),
-    ...(flight.done.length > 0 && { done: flight.done }),
+    ...(attempt.done.length > 0 && { done: attempt.done }),
     ...(before?.timeout_at && { timeout_at: before.timeout_at }),
   }
 }
 
-export const claimed = (flight: Flight, claim: Claim): StoredDoc =>
-  withDocstate(flight.doc, { ...entryOf(flight), claim })
+export const claimed = (attempt: Attempt, claim: Claim): StoredDoc =>
+  withDocstate(attempt.doc, { ...entryOf(attempt), claim })
 
 /** The claim given back: anybody may take the document at once, or at a certain time. */
-export const released = (flight: Flight, at?: number): StoredDoc =>
-  withDocstate(flight.doc, { ...entryOf(flight), ...(at !== undefined && { retry_at: isoTime(at) }) })
+export const released = (attempt: Attempt, at?: number): StoredDoc =>
+  withDocstate(attempt.doc, { ...entryOf(attempt), ...(at !== undefined && { retry_at: isoTime(at) }) })
 
 /** The handler's document. It has left the state, or else is marked so that it is not handled again. */
-export function saved(flight: Flight, next: Doc, machines: Machines, now: number): Doc {
-  const { type, state } = flight.registration
+export function saved(attempt: Attempt, next: Doc, machines: Machines, now: number): Doc {
+  const { type, state } = attempt.registration
   if (next.state === state) {
-    const timeout_at = flight.before?.timeout_at
-    return withDocstate(next, { state, entry: flight.entry, handled: isoTime(now), ...(timeout_at && { timeout_at }) })
+    const timeout_at = attempt.before?.timeout_at
+    return withDocstate(next, { state, entry: attempt.entry, handled: isoTime(now), ...(timeout_at && { timeout_at }) })
   }
   const timeout = machines[type]?.[String(next.state)]?.timeout
   return withDocstate(next, timeout && { state: String(next.state), timeout_at: isoTime(now + timeout.afterMs) })
 }
 
 /** `state: "error"`, final until somebody brings it back. */
-export function errored(flight: Flight, failure: Failure, now: number): StoredDoc {
-  const attempts = failedTries(flight.before) + 1
+export function errored(attempt: Attempt, failure: Failure, now: number): StoredDoc {
+  const attempts = failedTries(attempt.before) + 1
   const error = record(failure, now)
-  const { before, entry, registration, done } = flight
+  const { before, entry, registration, done } = attempt
   const known = { ...sinceOf(before), ...(done.length > 0 && { done }) }
   const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...known }
-  return withDocstate({ ...flight.doc, state: 'error', error }, docstate)
+  return withDocstate({ ...attempt.doc, state: 'error', error }, docstate)
 }
 
 /** A failed try on record: when the next one is due, or `error` if it was the last. */
-export function failed(flight: Flight, failure: Failure, now: number, random: Random): StoredDoc {
-  const { attempts: allowed, backoff } = flight.registration.options
-  const attempts = failedTries(flight.before) + 1
-  if (attempts >= allowed) return errored(flight, failure, now)
-  return withDocstate(flight.doc, {
-    ...entryOf(flight),
+export function failed(attempt: Attempt, failure: Failure, now: number, random: Random): StoredDoc {
+  const { attempts: allowed, backoff } = attempt.registration.options
+  const attempts = failedTries(attempt.before) + 1
+  if (attempts >= allowed) return errored(attempt, failure, now)
+  return withDocstate(attempt.doc, {
+    ...entryOf(attempt),
     attempts,
-    failing_since: failingSince(flight.before) ?? isoTime(now),
+    failing_since: failingSince(attempt.before) ?? isoTime(now),
     failure: record(failure, now),
     retry_at: isoTime(now + growingWait(backoff, attempts, random)),
   })
@@ -86,9 +86,9 @@ export function failed(flight: Flight, failure: Failure, now: number, random: Ra
 const record = (failure: Failure, now: number) => ({ ...shortened(failure), at: isoTime(now) })
 
 /** Nobody knows whether the effect happened: a person decides. */
-export const parked = (flight: Flight, reason: string, now: number): StoredDoc =>
-  withDocstate(flight.doc, {
-    ...entryOf(flight),
+export const parked = (attempt: Attempt, reason: string, now: number): StoredDoc =>
+  withDocstate(attempt.doc, {
+    ...entryOf(attempt),
     parked: { at: isoTime(now), reason: shortened({ code: '', reason }).reason },
   })
 

@@ -67,7 +67,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   function rest(): Rest | undefined {
     const isReading = !watch.atEnd || arrivals.isReading || rounds.isBusy
-    const isAtWork = isReading || dispatch.flights.size + backlog.size > 0 || due.nextKept() < clock.now() + SOON_MS
+    const isAtWork = isReading || dispatch.attempts.size + backlog.size > 0 || due.nextKept() < clock.now() + SOON_MS
     const nextAt = due.nextAt()
     return isAtWork ? undefined : { nextAt: nextAt === Infinity ? undefined : nextAt }
   }
@@ -75,10 +75,10 @@ export function createEngine(options: EngineOptions): Engine {
   async function finish(): Promise<void> {
     const left = visit && rest()
     closing.abort(new Error('the sidecar stops'))
-    const settled = await withTimeout(clock, graceMs, dispatch.flights.whenIdle())
+    const settled = await withTimeout(clock, graceMs, dispatch.attempts.whenIdle())
     if (!settled) {
-      dispatch.flights.stop(new Error('the sidecar stops'))
-      await withTimeout(clock, LAST_WORDS_MS, dispatch.flights.whenIdle())
+      dispatch.attempts.stop(new Error('the sidecar stops'))
+      await withTimeout(clock, LAST_WORDS_MS, dispatch.attempts.whenIdle())
     }
     await withTimeout(clock, LAST_WORDS_MS, watch.saveCheckpoint(hard.signal, left))
     hard.abort(new Error('the sidecar has stopped'))
@@ -109,8 +109,8 @@ export function createEngine(options: EngineOptions): Engine {
     health: () => ({
       database: database.name,
       following: visit ? watch.trouble === undefined : watch.following,
-      inFlight: dispatch.flights.size,
-      taken: dispatch.flights.started,
+      inFlight: dispatch.attempts.size,
+      taken: dispatch.attempts.started,
       rewinds: counts.feed.rewound,
       inVain: counts.inVain,
       conflicts: counts.conflicts.resolved,

@@ -3,7 +3,7 @@ import type { Channel, Events } from '../events/channels.ts'
 import type { EventMap, OfDocument } from '../events/map.ts'
 import { docstateOf } from './assess.ts'
 import { Counts } from './counts.ts'
-import { failedTries, type Flight } from './flight.ts'
+import { failedTries, type Attempt } from './attempt.ts'
 
 /** What the engine of one database tells of what it does, to whoever listens. */
 export interface Life {
@@ -13,32 +13,32 @@ export interface Life {
   /** The channel, if anybody listens. One look-up: what stands behind `?.` is not made for nobody. */
   channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
   /** What every event says of a document. */
-  of(flight: Flight): OfDocument
-  /** A flight's document was written: tells, and counts, what it says became of it. */
-  written(flight: Flight): void
+  of(attempt: Attempt): OfDocument
+  /** An attempt's document was written: tells, and counts, what it says became of it. */
+  written(attempt: Attempt): void
 }
 
 export function createLife(events: Events, database: string, counts = new Counts()): Life {
-  const of = ({ id, registration: { type, state } }: Flight): OfDocument => ({ database, id, type, state })
+  const of = ({ id, registration: { type, state } }: Attempt): OfDocument => ({ database, id, type, state })
 
-  function written(flight: Flight): void {
-    const { doc, registration } = flight
+  function written(attempt: Attempt): void {
+    const { doc, registration } = attempt
     const { written } = counts.of(registration)
     const docstate = docstateOf(doc)
     const failure = docstate?.failed_in === undefined ? docstate?.failure : (doc.error as Failure)
     if (docstate?.parked) {
       written.parked += 1
-      events.channel('document:parked')?.publish({ ...of(flight), reason: docstate.parked.reason })
+      events.channel('document:parked')?.publish({ ...of(attempt), reason: docstate.parked.reason })
     } else if (failure && docstate?.handled === undefined) {
       written[docstate?.retry_at === undefined ? 'error' : 'retry'] += 1
       const { code, reason } = failure
       const attempts = failedTries(docstate)
       events
         .channel('document:failed')
-        ?.publish({ ...of(flight), code, reason, attempts, retry_at: docstate?.retry_at ?? null })
+        ?.publish({ ...of(attempt), code, reason, attempts, retry_at: docstate?.retry_at ?? null })
     } else {
       written.saved += 1
-      events.channel('document:saved')?.publish({ ...of(flight), next: String(doc.state), rev: doc._rev })
+      events.channel('document:saved')?.publish({ ...of(attempt), next: String(doc.state), rev: doc._rev })
     }
   }
 

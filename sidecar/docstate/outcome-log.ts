@@ -4,7 +4,7 @@ import { cut } from '../core/failure.ts'
 import type { Failure } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './assess.ts'
-import { failedTries, failingSince, type Flight } from './flight.ts'
+import { failedTries, failingSince, type Attempt } from './attempt.ts'
 import { retryCommand } from './operator/retry-command.ts'
 import type { Outcome } from './types.ts'
 
@@ -16,8 +16,8 @@ export interface OutcomeLogOptions {
   readonly signal: AbortSignal
 }
 
-/** Tells, in the log, what came of a run, as it is written in the flight's document. */
-export type TellOutcome = (flight: Flight, outcome: Outcome) => void
+/** Tells, in the log, what came of a run, as it is written in the attempt's document. */
+export type TellOutcome = (attempt: Attempt, outcome: Outcome) => void
 
 /** In this time so many equal failures are logged one by one, and the number of the others. */
 const FEW = 5
@@ -64,14 +64,14 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     return minutes < 120 ? ` in ${minutes} min` : ` in ${Math.round(minutes / 60)} h`
   }
 
-  function tellFailed(flight: Flight, outcome: Outcome & { kind: 'failed' | 'rejected' }): void {
-    const { type, state, options } = flight.registration
+  function tellFailed(attempt: Attempt, outcome: Outcome & { kind: 'failed' | 'rejected' }): void {
+    const { type, state, options } = attempt.registration
     const { code, reason } = outcome.failure
-    const docstate = docstateOf(flight.doc)
+    const docstate = docstateOf(attempt.doc)
     const tries = failedTries(docstate)
     const stack =
       'stack' in outcome && outcome.stack !== undefined ? { err: { message: reason, stack: outcome.stack } } : {}
-    const line = { doc: flight.id, type, state, code, reason, ...stack }
+    const line = { doc: attempt.id, type, state, code, reason, ...stack }
     if (docstate?.retry_at !== undefined) {
       if (!isToBeTold({ type, state, outcome: 'failed' }, outcome.failure)) return
       const of = options.attempts === Number.MAX_SAFE_INTEGER ? '' : ` of ${options.attempts}`
@@ -82,14 +82,14 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
       return
     }
     if (!isToBeTold({ type, state, outcome: 'error' }, outcome.failure)) return
-    const retry = retryCommand(database, flight.id)
+    const retry = retryCommand(database, attempt.id)
     const what = tries === 1 ? '1 try' : `${tries} tries`
     if (outcome.kind === 'rejected')
       log.warn({ ...line, retry }, 'rejected by its handler: the document is in state error')
-    else log.error({ ...line, retry }, `gave up after ${what}${lastedFor(flight.doc)}; bring it back with: ${retry}`)
+    else log.error({ ...line, retry }, `gave up after ${what}${lastedFor(attempt.doc)}; bring it back with: ${retry}`)
   }
 
-  function tellDone({ id, doc, registration: { type, state } }: Flight): void {
+  function tellDone({ id, doc, registration: { type, state } }: Attempt): void {
     const { failed_in: failedIn, parked } = docstateOf(doc) ?? {}
     const line = { doc: id, type, state, next: doc.state }
     if (failedIn === undefined && !parked) return log.info(line, 'handled')
@@ -97,17 +97,17 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     log.error({ ...line, retry }, 'the handler is done, but CouchDB refuses its result')
   }
 
-  return (flight, outcome) => {
-    const { type, state } = flight.registration
+  return (attempt, outcome) => {
+    const { type, state } = attempt.registration
     switch (outcome.kind) {
       case 'next':
       case 'nothing':
-        return tellDone(flight)
+        return tellDone(attempt)
       case 'failed':
       case 'rejected':
-        return tellFailed(flight, outcome)
+        return tellFailed(attempt, outcome)
       case 'stopped':
-        return log.warn({ doc: flight.id, type, state }, 'the sidecar stopped before its handler was done')
+        return log.warn({ doc: attempt.id, type, state }, 'the sidecar stopped before its handler was done')
       case 'claim-lost':
         return undefined
     }

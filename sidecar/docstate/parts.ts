@@ -23,13 +23,13 @@ import { createLook } from './finding/look.ts'
 import { createReadInParts } from './finding/read.ts'
 import { createRounds } from './finding/rounds.ts'
 import { Watch } from './finding/watch.ts'
-import { createFly } from './fly.ts'
+import { createRunAttempt } from './run-attempt.ts'
 import { createLife } from './life.ts'
 import { Quarantine } from './quarantine.ts'
 import { createRecover } from './recover.ts'
-import { createSettle } from './settle.ts'
+import { createSaveOutcome } from './save-outcome.ts'
 import { createStamp } from './stamp.ts'
-import { createStore } from './store.ts'
+import { createWriteDoc } from './write-doc.ts'
 import { declaredStates, type UndeclaredCount } from './undeclared.ts'
 import { createWaits } from './waits.ts'
 
@@ -57,19 +57,30 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const timeoutMs = leaseMs / 2 // what is not answered must not cost the others their claims
   const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, turns })
   const askHeld = createAskHeld({ turns, timeoutMs, signal })
-  const store = createStore({ database, writer, askHeld, clock, random, signal, closing, log })
-  const contest = createContest({ database, store, askHeld, leaseMs, clock, random, signal })
-  const claims = createClaims({ store, contest, worker, leaseMs, clock, random })
+  const writeDoc = createWriteDoc({ database, writer, askHeld, clock, random, signal, closing, log })
+  const contest = createContest({ database, writeDoc, askHeld, leaseMs, clock, random, signal })
+  const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
   const branchCheck = createBranchCheck({ database, askHeld, clock, random, signal })
   const life = createLife(events, database.name, counts)
   const execute = createExecute({
-    ...{ database, writer, store, mailer, workers, events, life, machines, ticks, log },
+    ...{ database, writer, writeDoc, mailer, workers, events, life, machines, ticks, log },
     now: () => clock.now(),
   })
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })
-  const settle = createSettle({ store, claims, machines, life, tell, clock, random, log })
+  const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, life, tell, clock, random, log })
   const laneOf = createLanes(byteBudget, (registration) =>
-    createFly({ registration, claims, branchCheck, execute, settle, quarantine, life, ticks, log, closing }),
+    createRunAttempt({
+      registration,
+      claims,
+      branchCheck,
+      execute,
+      saveOutcome,
+      quarantine,
+      life,
+      ticks,
+      log,
+      closing,
+    }),
   )
   let current = workOut(options.table)
   const assess: Assess = (doc, now) => current.assess(doc, now)
@@ -79,15 +90,15 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     ...{ assess, laneOf, due, leases: waits.leases, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
-    recover: { fly: createRecover({ store, life, clock, random, log }), share: byteBudget.share() },
+    recover: { run: createRecover({ writeDoc, life, clock, random, log }), share: byteBudget.share() },
     resolve: {
-      fly: createResolve({ database, writer, table: options.table, due, waits, life, clock, log, signal }),
+      run: createResolve({ database, writer, table: options.table, due, waits, life, clock, log, signal }),
       share: byteBudget.share(),
     },
-    stamp: createStamp({ store, clock, log }),
+    stamp: createStamp({ writeDoc, clock, log }),
     onFull: (lane) => backlog.add(lane),
   })
-  const readInParts = createReadInParts(database, dispatch.flights, log)
+  const readInParts = createReadInParts(database, dispatch.attempts, log)
   const look = createLook(dispatch, readInParts)
   const backlog = new Backlog({ database, part, look, clock, random, log })
   const arrivals = new Arrivals({
@@ -113,7 +124,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     whenCaughtUp: async () => {
       await watch.caughtUp
       await arrivals.whenRead()
-      await dispatch.flights.whenIdle()
+      await dispatch.attempts.whenIdle()
     },
   })
 

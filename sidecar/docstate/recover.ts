@@ -3,13 +3,13 @@ import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { errored, failed, parked, released } from './documents.ts'
-import { timesLost, type Flight } from './flight.ts'
-import type { Fly } from './fly.ts'
+import { timesLost, type Attempt } from './attempt.ts'
+import type { RunAttempt } from './run-attempt.ts'
 import type { Life } from './life.ts'
-import type { Store } from './store.ts'
+import type { WriteDoc } from './write-doc.ts'
 
 export interface RecoverOptions {
-  readonly store: Store
+  readonly writeDoc: WriteDoc
   readonly life: Life
   readonly clock: Clock
   readonly random: Random
@@ -24,41 +24,41 @@ const MOST_LOST = 3
  * again, as if nothing had been. If it had, it is unknown whether its effect happened: `park` leaves that to a person,
  * `retry` counts it as a failed try, after which the handler runs again with the same key, and by itself.
  */
-export function createRecover({ store, life, clock, random, log }: RecoverOptions): Fly {
+export function createRecover({ writeDoc, life, clock, random, log }: RecoverOptions): RunAttempt {
   /** What is written of it, and told. */
-  function judge(flight: Flight, worker: string | undefined): { readonly doc: StoredDoc; readonly told: string } {
-    const { registration, before } = flight
+  function judge(attempt: Attempt, worker: string | undefined): { readonly doc: StoredDoc; readonly told: string } {
+    const { registration, before } = attempt
     const now = clock.now()
     if (before?.claim?.begun === false) {
-      return { doc: released(flight), told: 'free again: its handler had not begun when its worker was lost' }
+      return { doc: released(attempt), told: 'free again: its handler had not begun when its worker was lost' }
     }
     const reason = `the worker ${worker} gave no sign of life for a whole lease while it handled this`
     if (registration.mode === 'unsafe' && registration.options.onLost === 'park') {
-      return { doc: parked(flight, reason, now), told: 'parked: it is unknown whether its effect happened' }
+      return { doc: parked(attempt, reason, now), told: 'parked: it is unknown whether its effect happened' }
     }
     const lost = timesLost(before) + 1
     if (lost >= MOST_LOST) {
       const failure = { code: 'lost', reason: `${lost} workers were lost while they handled this; the last: ${reason}` }
-      return { doc: errored(flight, failure, now), told: 'ended in error: its workers were lost too often' }
+      return { doc: errored(attempt, failure, now), told: 'ended in error: its workers were lost too often' }
     }
-    flight.before = { state: registration.state, ...before, lost }
-    const doc = failed(flight, { code: 'lost', reason }, now, random)
+    attempt.before = { state: registration.state, ...before, lost }
+    const doc = failed(attempt, { code: 'lost', reason }, now, random)
     const told =
       doc.state === 'error' ? 'ended in error: its tries are used up' : 'tried again by itself: its worker was lost'
     return { doc, told }
   }
 
-  return async (flight) => {
-    const worker = flight.before?.claim?.worker
-    const { doc, told } = judge(flight, worker)
-    const { kind } = await store(flight, doc)
+  return async (attempt) => {
+    const worker = attempt.before?.claim?.worker
+    const { doc, told } = judge(attempt, worker)
+    const { kind } = await writeDoc(attempt, doc)
     if (kind === 'stored' || kind === 'accepted') {
-      const { type, state } = flight.registration
-      flight.saved = true
-      log.warn({ doc: flight.id, type, state, worker }, told)
-      life.counts.of(flight.registration).inherited += 1
-      life.channel('claim:inherited')?.publish({ ...life.of(flight), worker: String(worker) })
-      if (flight.before?.claim?.begun !== false) life.written(flight)
+      const { type, state } = attempt.registration
+      attempt.saved = true
+      log.warn({ doc: attempt.id, type, state, worker }, told)
+      life.counts.of(attempt.registration).inherited += 1
+      life.channel('claim:inherited')?.publish({ ...life.of(attempt), worker: String(worker) })
+      if (attempt.before?.claim?.begun !== false) life.written(attempt)
     }
     return kind === 'refused' ? 'not-taken' : 'settled'
   }

@@ -4,7 +4,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { createReadInParts } from '../../sidecar/docstate/finding/read.ts'
-import { Flights } from '../../sidecar/docstate/flights.ts'
+import { Attempts } from '../../sidecar/docstate/attempts.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { cutAfterBytes, refuse, startFaultyProxy, type Fault, type SeenRequest } from '../support/faulty-proxy.ts'
 import { replicate } from '../docstate/conflicts/branches.ts'
@@ -27,9 +27,9 @@ async function setUp() {
 
 async function readInParts(db: Database, wanted: readonly string[]) {
   const log = pino({ level: 'silent' })
-  const flights = new Flights({ log, onLanded: () => undefined })
+  const attempts = new Attempts({ log, onEnded: () => undefined })
   const [read, unreadable]: [string[], string[]] = [[], []]
-  for await (const { docs, failed } of createReadInParts(db, flights, log)(wanted, new AbortController().signal)) {
+  for await (const { docs, failed } of createReadInParts(db, attempts, log)(wanted, new AbortController().signal)) {
     read.push(...docs.map(({ doc }) => doc._id))
     unreadable.push(...failed)
   }

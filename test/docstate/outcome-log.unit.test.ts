@@ -2,7 +2,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import { growingWait } from '../../sidecar/core/backoff.ts'
 import { errored, failed } from '../../sidecar/docstate/documents.ts'
-import { Flight } from '../../sidecar/docstate/flight.ts'
+import { Attempt } from '../../sidecar/docstate/attempt.ts'
 import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
 import { createOutcomeLog } from '../../sidecar/docstate/outcome-log.ts'
 import type { HandlerOptions, Registration } from '../../sidecar/docstate/types.ts'
@@ -18,24 +18,24 @@ function setUp(options: HandlerOptions = {}) {
   const ending = new AbortController()
   const tell = createOutcomeLog({ database: 'shop', clock, log, signal: ending.signal })
   const handler = { type: 'order', state: 'paid', mode: 'unsafe', options: { ...handlerDefaults, ...options } }
-  const flightOf = (_id: string) =>
-    new Flight(handler as unknown as Registration, { _id, _rev: '1-a', type: 'order', state: 'paid' }, 'token')
+  const attemptOf = (_id: string) =>
+    new Attempt(handler as unknown as Registration, { _id, _rev: '1-a', type: 'order', state: 'paid' }, 'token')
   /** One more try of it fails, as the engine writes it down. */
-  function fail(flight: Flight): void {
-    flight.doc = failed(flight, away.failure, clock.now(), Math.random)
-    tell(flight, away)
-    flight.before = flight.doc.docstate as typeof flight.before
+  function fail(attempt: Attempt): void {
+    attempt.doc = failed(attempt, away.failure, clock.now(), Math.random)
+    tell(attempt, away)
+    attempt.before = attempt.doc.docstate as typeof attempt.before
   }
-  return { clock, lines, tell, flightOf, fail, ending }
+  return { clock, lines, tell, attemptOf, fail, ending }
 }
 
 test('by default a mail server may be away for a day', async () => {
-  const { clock, lines, flightOf, fail } = setUp()
-  const flight = flightOf('o')
+  const { clock, lines, attemptOf, fail } = setUp()
+  const attempt = attemptOf('o')
   const began = clock.now()
   for (let tries = 1; tries <= 20; tries++) {
-    fail(flight)
-    const next = (flight.before as { retry_at?: string }).retry_at
+    fail(attempt)
+    const next = (attempt.before as { retry_at?: string }).retry_at
     if (next !== undefined) await clock.advance(Date.parse(next) - clock.now())
   }
   expect(clock.now() - began).toBeGreaterThan(DAY_MS)
@@ -55,22 +55,22 @@ test('each wait is about as long as it says: none is a moment, and no two client
 })
 
 test('the same failure of five hundred documents is five lines, and one with their number', async () => {
-  const { clock, lines, flightOf, fail } = setUp()
-  for (let i = 0; i < 500; i++) fail(flightOf(`o${i}`))
+  const { clock, lines, attemptOf, fail } = setUp()
+  for (let i = 0; i < 500; i++) fail(attemptOf(`o${i}`))
   expect(lines).toHaveLength(5)
   await clock.advance(60_000)
   expect(lines.slice(5)).toMatchObject([{ msg: 'more documents failed', documents: 495, code: 'ECONNREFUSED' }])
-  fail(flightOf('later'))
+  fail(attemptOf('later'))
   expect(lines).toHaveLength(7)
 })
 
 test('failures that all differ do not fill the log either', async () => {
-  const { clock, lines, tell, flightOf } = setUp()
+  const { clock, lines, tell, attemptOf } = setUp()
   for (let i = 0; i < 500; i++) {
-    const flight = flightOf(`o${i}`)
+    const attempt = attemptOf(`o${i}`)
     const failure = { code: 'Error', reason: `of ${i}` }
-    flight.doc = failed(flight, failure, clock.now(), Math.random)
-    tell(flight, { kind: 'failed', failure, stack: undefined })
+    attempt.doc = failed(attempt, failure, clock.now(), Math.random)
+    tell(attempt, { kind: 'failed', failure, stack: undefined })
   }
   expect(lines).toHaveLength(105)
   await clock.advance(60_000)
@@ -78,19 +78,19 @@ test('failures that all differ do not fill the log either', async () => {
 })
 
 test('what was gathered is told when the sidecar stops', async () => {
-  const { lines, flightOf, fail, ending } = setUp()
-  for (let i = 0; i < 9; i++) fail(flightOf(`o${i}`))
+  const { lines, attemptOf, fail, ending } = setUp()
+  for (let i = 0; i < 9; i++) fail(attemptOf(`o${i}`))
   ending.abort(new Error('the end'))
   await new Promise(setImmediate)
   expect(lines.at(-1)).toMatchObject({ documents: 4 })
 })
 
 test('a document that is handled is one line at info; one that its handler rejects says how to bring it back', () => {
-  const { lines, tell, flightOf } = setUp()
-  const done = flightOf('o')
+  const { lines, tell, attemptOf } = setUp()
+  const done = attemptOf('o')
   done.doc = { ...done.doc, state: 'invoiced' }
   tell(done, { kind: 'next', doc: done.doc })
-  const rejected = flightOf('p')
+  const rejected = attemptOf('p')
   const failure = { code: 'no_address', reason: 'the customer has none' }
   rejected.doc = errored(rejected, failure, 0)
   tell(rejected, { kind: 'rejected', failure })

@@ -3,16 +3,16 @@ import { expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { createLife } from '../../sidecar/docstate/life.ts'
-import { Flight } from '../../sidecar/docstate/flight.ts'
+import { Attempt } from '../../sidecar/docstate/attempt.ts'
 import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
 import { createRecover } from '../../sidecar/docstate/recover.ts'
-import type { Stored } from '../../sidecar/docstate/store.ts'
+import type { WriteResult } from '../../sidecar/docstate/write-doc.ts'
 import type { Docstate, Registration } from '../../sidecar/docstate/types.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 
 interface Lost {
   /** What came of the write. */
-  readonly stored?: Stored['kind']
+  readonly stored?: WriteResult['kind']
   readonly docstate?: Partial<Docstate>
   readonly begun?: boolean
   readonly options?: Partial<Registration['options']>
@@ -29,16 +29,16 @@ async function recover({ stored = 'stored', docstate, begun = true, options }: L
   }
   const claim = { worker: 'dead', token: 'its own', at: '2020-01-01T00:00:00.000Z', lease_ms: 1000, begun }
   const doc = { _id: 'o', _rev: '1-a', type: 'order', state: 'paid', docstate: { state: 'paid', claim, ...docstate } }
-  const flight = new Flight(registration, doc, 'ours')
+  const attempt = new Attempt(registration, doc, 'ours')
   const life = createLife(createEvents({ log }), 'orders')
   let written: Doc | undefined
   await createRecover({
-    store(_, doc) {
-      if (stored === 'stored') written = flight.doc = { ...doc, _rev: '2-b' }
-      return Promise.resolve({ kind: stored } as Stored)
+    writeDoc(_, doc) {
+      if (stored === 'stored') written = attempt.doc = { ...doc, _rev: '2-b' }
+      return Promise.resolve({ kind: stored } as WriteResult)
     },
     ...{ clock: systemClock, random: Math.random, life, log },
-  })(flight)
+  })(attempt)
   return { told: lines.map(({ msg, worker }) => `${worker}: ${msg}`), written, counts: life.counts.of(registration) }
 }
 

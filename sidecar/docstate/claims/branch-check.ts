@@ -2,7 +2,7 @@ import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import { withRetries } from '../../couch/with-retries.ts'
-import type { Flight } from '../flight.ts'
+import type { Attempt } from '../attempt.ts'
 import type { AskHeld } from './ask-held.ts'
 
 export interface BranchCheckOptions {
@@ -15,7 +15,7 @@ export interface BranchCheckOptions {
 }
 
 /**
- * Looks whether a document that we have just won has branches of which we did not know, and notes it in the flight: a
+ * Looks whether a document that we have just won has branches of which we did not know, and notes it in the attempt: a
  * client wrote it at another node of a cluster, where another worker has won, or finished, what the client wrote there.
  *
  * Both workers can win, each on its branch. But each claim is on a majority of the copies before its worker looks, and
@@ -24,7 +24,7 @@ export interface BranchCheckOptions {
  *
  * A server that has one copy of each document tells of branches whenever it is read: there it costs nothing.
  */
-export type BranchCheck = (flight: Flight) => Promise<void>
+export type BranchCheck = (attempt: Attempt) => Promise<void>
 
 export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
   const { database, askHeld, clock, random, signal } = options
@@ -40,12 +40,12 @@ export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
       await new Promise(setImmediate) // so many as were won together
       const some = waiting
       waiting = []
-      const ids = some.map(({ flight }) => flight.id)
+      const ids = some.map(({ attempt }) => attempt.id)
       try {
         const docs = await ask((how) => database.getMany(ids, { ...how, onFailed: () => undefined }), true)
         const whole = new Set(docs.filter(({ _conflicts }) => !_conflicts).map(({ _id }) => _id))
-        for (const { flight, resolve } of some) {
-          if (!whole.has(flight.id)) flight.branched = true // or it cannot be read, or has gone
+        for (const { attempt, resolve } of some) {
+          if (!whole.has(attempt.id)) attempt.branched = true // or it cannot be read, or has gone
           resolve()
         }
       } catch (thrown) {
@@ -55,18 +55,18 @@ export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
     isLooking = false
   }
 
-  return async (flight) => {
+  return async (attempt) => {
     copies ??= (await ask((how) => database.info(how), true)).cluster?.n ?? 1
     if (copies === 1) return
     await new Promise<void>((resolve, reject) => {
-      waiting.push({ flight, resolve, reject })
+      waiting.push({ attempt, resolve, reject })
       if (!isLooking) void look()
     })
   }
 }
 
 interface Pending {
-  readonly flight: Flight
+  readonly attempt: Attempt
   readonly resolve: () => void
   readonly reject: (reason: unknown) => void
 }

@@ -2,30 +2,30 @@ import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Random } from '../../core/backoff.ts'
 import type { Contest } from './contest.ts'
 import { claimed, released } from '../documents.ts'
-import type { Flight } from '../flight.ts'
-import type { Store, Stored } from '../store.ts'
+import type { Attempt } from '../attempt.ts'
+import type { WriteDoc, WriteResult } from '../write-doc.ts'
 import type { Claim } from '../types.ts'
 
 export interface Claims {
   /**
-   * Tries to win the document for this flight, whose handler is to begin at once. Calls `onContested` when that may take
+   * Tries to win the document for this attempt, whose handler is to begin at once. Calls `onContested` when that may take
    * long: then the claim does not say so; and `onUnsure` when the answer to the claim is lost, which is asked for again.
    */
-  take(flight: Flight, onContested: () => void, onUnsure: () => void): Promise<Stored>
+  take(attempt: Attempt, onContested: () => void, onUnsure: () => void): Promise<WriteResult>
   /** Has the claim say that the handler begins, unless it does. False if that could not be written. */
-  begin(flight: Flight): Promise<boolean>
+  begin(attempt: Attempt): Promise<boolean>
   /** Gives the document back, untouched: somebody else may take it at once. */
-  release(flight: Flight): Promise<void>
+  release(attempt: Attempt): Promise<void>
   /** Renews the claims that are due, until the signal aborts. */
   keep(signal: AbortSignal): Promise<void>
   /** True while a handler may begin: the claim is ours, and for a good while yet. If not, it is to be given back. */
-  proven(flight: Flight): boolean
+  proven(attempt: Attempt): boolean
   /** No more to be renewed. */
-  drop(flight: Flight): void
+  drop(attempt: Attempt): void
 }
 
 export interface ClaimsOptions {
-  readonly store: Store
+  readonly writeDoc: WriteDoc
   readonly contest: Contest
   readonly worker: string
   readonly leaseMs: number
@@ -48,88 +48,91 @@ export class ClaimLost extends Error {
  * not prove it for nine tenths of a lease no longer believes it has it, and its handler is told.
  */
 export function createClaims(options: ClaimsOptions): Claims {
-  const { store, contest, worker, leaseMs, clock, random } = options
-  const held = new Set<Flight>()
-  const renewing = new Set<Flight>()
+  const { writeDoc, contest, worker, leaseMs, clock, random } = options
+  const held = new Set<Attempt>()
+  const renewing = new Set<Attempt>()
 
-  const claimOf = (flight: Flight): Claim => ({
+  const claimOf = (attempt: Attempt): Claim => ({
     worker,
-    token: flight.token,
+    token: attempt.token,
     at: isoTime(clock.now()),
     lease_ms: leaseMs,
-    begun: flight.begun,
+    begun: attempt.begun,
   })
 
-  async function renew(flight: Flight): Promise<void> {
-    renewing.add(flight)
+  async function renew(attempt: Attempt): Promise<void> {
+    renewing.add(attempt)
     const asked = clock.ticks()
-    const outcome = await flight
-      .mutex(() => (held.has(flight) && !flight.left ? store(flight, claimed(flight, claimOf(flight))) : undefined))
-      .finally(() => renewing.delete(flight))
-    if (outcome?.kind === 'stored') flight.provenAt = asked
-    else if (outcome?.kind === 'lost') lose(flight, `${flight.id} was taken by another worker`)
+    const outcome = await attempt
+      .mutex(() =>
+        held.has(attempt) && !attempt.left ? writeDoc(attempt, claimed(attempt, claimOf(attempt))) : undefined,
+      )
+      .finally(() => renewing.delete(attempt))
+    if (outcome?.kind === 'stored') attempt.provenAt = asked
+    else if (outcome?.kind === 'lost') lose(attempt, `${attempt.id} was taken by another worker`)
   }
 
   /** Looks at one claim; answers in how many milliseconds to look again at the latest. */
-  function check(flight: Flight): number {
-    const age = clock.ticks() - flight.provenAt!
-    if (flight.left) held.delete(flight)
-    else if (age >= leaseMs * BELIEVED) lose(flight, `no renewal of the claim on ${flight.id} succeeded in time`)
-    else if (age > leaseMs / 3 && !renewing.has(flight)) {
-      renew(flight).catch(() => undefined) // out of time for asking: the age will tell
+  function check(attempt: Attempt): number {
+    const age = clock.ticks() - attempt.provenAt!
+    if (attempt.left) held.delete(attempt)
+    else if (age >= leaseMs * BELIEVED) lose(attempt, `no renewal of the claim on ${attempt.id} succeeded in time`)
+    else if (age > leaseMs / 3 && !renewing.has(attempt)) {
+      renew(attempt).catch(() => undefined) // out of time for asking: the age will tell
     }
     return leaseMs * BELIEVED - age
   }
 
-  function lose(flight: Flight, why: string): void {
-    held.delete(flight)
-    flight.stop(new ClaimLost(why))
+  function lose(attempt: Attempt, why: string): void {
+    held.delete(attempt)
+    attempt.stop(new ClaimLost(why))
   }
 
   return {
-    async take(flight, onContested, onUnsure) {
-      const base = flight.doc._rev
-      const renewed = () => claimed(flight, claimOf(flight))
-      flight.provenAt = clock.ticks()
-      flight.begun = true
-      const first = await store(flight, renewed(), onUnsure)
+    async take(attempt, onContested, onUnsure) {
+      const base = attempt.doc._rev
+      const renewed = () => claimed(attempt, claimOf(attempt))
+      attempt.provenAt = clock.ticks()
+      attempt.begun = true
+      const first = await writeDoc(attempt, renewed(), onUnsure)
       if (first.kind === 'accepted') {
-        flight.begun = false
+        attempt.begun = false
         onContested()
       }
-      const outcome = first.kind === 'accepted' ? await contest(flight, base, renewed) : first
-      if (outcome.kind === 'stored') held.add(flight)
+      const outcome = first.kind === 'accepted' ? await contest(attempt, base, renewed) : first
+      if (outcome.kind === 'stored') held.add(attempt)
       return outcome
     },
 
-    async begin(flight) {
-      if (flight.begun) return true
-      flight.begun = true
+    async begin(attempt) {
+      if (attempt.begun) return true
+      attempt.begun = true
       const asked = clock.ticks()
-      const { kind } = await flight.mutex(() => store(flight, claimed(flight, claimOf(flight))))
-      if (kind === 'stored') flight.provenAt = asked
+      const { kind } = await attempt.mutex(() => writeDoc(attempt, claimed(attempt, claimOf(attempt))))
+      if (kind === 'stored') attempt.provenAt = asked
       return kind === 'stored'
     },
 
-    async release(flight) {
-      held.delete(flight)
-      await flight.mutex(() => store(flight, released(flight)))
+    async release(attempt) {
+      held.delete(attempt)
+      await attempt.mutex(() => writeDoc(attempt, released(attempt)))
     },
 
     async keep(signal) {
       while (!signal.aborted) {
         let waitMs = (leaseMs / 6) * (0.75 + random() / 2)
-        for (const flight of held) waitMs = Math.min(waitMs, Math.max(1, check(flight)))
+        for (const attempt of held) waitMs = Math.min(waitMs, Math.max(1, check(attempt)))
         await clock.sleep(waitMs, signal).catch(() => undefined)
       }
     },
 
-    proven(flight) {
-      const age = clock.ticks() - flight.provenAt! // two thirds: renewals have failed, and little time would be left
-      if (held.has(flight) && age > (leaseMs * 2) / 3) lose(flight, `the claim on ${flight.id} was not renewed in time`)
-      return held.has(flight)
+    proven(attempt) {
+      const age = clock.ticks() - attempt.provenAt! // two thirds: renewals have failed, and little time would be left
+      if (held.has(attempt) && age > (leaseMs * 2) / 3)
+        lose(attempt, `the claim on ${attempt.id} was not renewed in time`)
+      return held.has(attempt)
     },
 
-    drop: (flight) => void held.delete(flight),
+    drop: (attempt) => void held.delete(attempt),
   }
 }

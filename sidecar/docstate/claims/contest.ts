@@ -3,14 +3,14 @@ import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { withRetries } from '../../couch/with-retries.ts'
-import type { Flight } from '../flight.ts'
+import type { Attempt } from '../attempt.ts'
 import type { AskHeld } from './ask-held.ts'
 import { docOf, holdsClaim, judgeClaim, takingOut } from './rivals.ts'
-import type { Store, Stored } from '../store.ts'
+import type { WriteDoc, WriteResult } from '../write-doc.ts'
 
 export interface ContestOptions {
   readonly database: Database
-  readonly store: Store
+  readonly writeDoc: WriteDoc
   readonly askHeld: AskHeld
   readonly leaseMs: number
   readonly clock: Clock
@@ -23,7 +23,7 @@ export interface ContestOptions {
  * Finds out about a claim on `base` that was stored below the quorum, or whose answer did not come: it may be one of
  * several, one of which may have won. `renewed` makes our claim anew.
  */
-export type Contest = (flight: Flight, base: string, renewed: () => Doc) => Promise<Stored>
+export type Contest = (attempt: Attempt, base: string, renewed: () => Doc) => Promise<WriteResult>
 
 /** How much of a lease one waits beside another's claim: when it is over, somebody else may find that claim dead. */
 const SHARE_OF_LEASE = 0.9
@@ -39,19 +39,19 @@ const SHARE_OF_LEASE = 0.9
  * revision is still free, and what we let go of here could be run beside a claim won there.
  */
 export function createContest(options: ContestOptions): Contest {
-  const { database, store, askHeld, leaseMs, clock, random, signal } = options
+  const { database, writeDoc, askHeld, leaseMs, clock, random, signal } = options
   const backoff = { baseMs: 200, capMs: leaseMs / 3 } // each try renews the claim
   const ask: AskHeld = (question, isHeld) => withRetries(() => askHeld(question, isHeld), { clock, random, signal })
 
-  return async (flight, base, renewed) => {
+  return async (attempt, base, renewed) => {
     const until = clock.ticks() + leaseMs * SHARE_OF_LEASE
     let waited = false
     let proven = false
     for (let tries = 1; ; tries++) {
-      const leaves = await ask((how) => database.leaves(flight.id, how), proven)
-      const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(flight, leaf))
+      const leaves = await ask((how) => database.leaves(attempt.id, how), proven)
+      const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(attempt, leaf))
       if (!ours) return { kind: 'lost' }
-      flight.doc = docOf(ours)
+      attempt.doc = docOf(ours)
       // What is seen now may be what a third worker made of the claim that we waited for: for whoever watches leases.
       if (waited && !proven && clock.ticks() >= until) return { kind: 'accepted' }
       switch (judgeClaim(ours, base, leaves)) {
@@ -66,10 +66,10 @@ export function createContest(options: ContestOptions): Contest {
         case 'alone': {
           if (proven) return { kind: 'stored' }
           const asked = clock.ticks()
-          const outcome = await store(flight, renewed())
+          const outcome = await writeDoc(attempt, renewed())
           if (outcome.kind === 'lost' || outcome.kind === 'refused') return outcome
           if (outcome.kind === 'accepted') break
-          flight.provenAt = asked
+          attempt.provenAt = asked
           proven = true
           continue
         }

@@ -2,14 +2,14 @@ import { compareRevs } from '../../couch/revs.ts'
 import { createHash } from 'node:crypto'
 import type { Doc, Leaf, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../assess.ts'
-import type { Flight } from '../flight.ts'
+import type { Attempt } from '../attempt.ts'
 
 /**
  * Leaves of a document that stand beside ours. The copies of a cluster take the first write that each of them sees, so
  * that two workers can both have one stored. Only pure functions here; `contest.ts` acts.
  */
 
-export const holdsClaim = (flight: Flight, doc: Doc): boolean => docstateOf(doc)?.claim?.token === flight.token
+export const holdsClaim = (attempt: Attempt, doc: Doc): boolean => docstateOf(doc)?.claim?.token === attempt.token
 
 /** The document of a leaf, to be written upon. */
 export function docOf(leaf: Leaf): StoredDoc {

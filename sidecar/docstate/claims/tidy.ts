@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { withRetries } from '../../couch/with-retries.ts'
-import type { Flight } from '../flight.ts'
+import type { Attempt } from '../attempt.ts'
 import { judgeOutcome, takingOut } from './rivals.ts'
 
 export interface TidyOptions {
@@ -18,14 +18,14 @@ export interface TidyOptions {
  * After a write upon `base`, without a claim, that was stored below the quorum: takes out what a race left beside the
  * document, on the side that is to go. True if ours went.
  */
-export type Tidy = (flight: Flight, base: StoredDoc) => Promise<boolean>
+export type Tidy = (attempt: Attempt, base: StoredDoc) => Promise<boolean>
 
 export function createTidy({ database, clock, random, signal }: TidyOptions): Tidy {
   const ask = <T>(question: () => Promise<T>) => withRetries(question, { clock, random, signal })
 
-  return async (flight, base) => {
-    const leaves = await ask(() => database.leaves(flight.id, { signal }))
-    const ours = leaves.find(({ _rev }) => _rev === flight.doc._rev)
+  return async (attempt, base) => {
+    const leaves = await ask(() => database.leaves(attempt.id, { signal }))
+    const ours = leaves.find(({ _rev }) => _rev === attempt.doc._rev)
     const out = ours ? judgeOutcome(ours, base, leaves) : []
     if (!ours || out.length === 0) return false
     const kept = leaves.filter((leaf) => !leaf._deleted && !out.includes(leaf))

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Doc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../assess.ts'
-import { effectsDone } from '../flight.ts'
+import { effectsDone } from '../attempt.ts'
 import type { Conflict } from './merge.ts'
 import type { Docstate } from '../types.ts'
 

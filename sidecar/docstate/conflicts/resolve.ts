@@ -12,7 +12,7 @@ import { readBranches, type Branches } from './branches.ts'
 import { carryBodies, MOST_BYTES } from './carry.ts'
 import type { DueQueue } from '../finding/due.ts'
 import { fold, mergedAlready, naming, ownerless, sameDocument, type Branch } from './fold.ts'
-import type { Fly } from '../fly.ts'
+import type { RunAttempt } from '../run-attempt.ts'
 import { oneType, type OneType } from './one-type.ts'
 import type { Life } from '../life.ts'
 import { takingOut } from '../claims/rivals.ts'
@@ -45,7 +45,7 @@ const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_requ
  * Makes one document of the branches that replication has brought: first the merged document upon the branch that
  * CouchDB shows, naming the others; then those go. Whoever finds only the first done sees the names, and does the second.
  */
-export function createResolve(options: ResolveOptions): Fly {
+export function createResolve(options: ResolveOptions): RunAttempt {
   const { database, writer, table, due, life, clock, log, signal } = options
   const { branches: leases, stuck } = options.waits
   const carrying = createMutex() // bodies of attachments: of one document at a time
@@ -127,8 +127,8 @@ export function createResolve(options: ResolveOptions): Fly {
     return takeOut(id, others)
   }
 
-  return async (flight) => {
-    const { id, doc } = flight
+  return async (attempt) => {
+    const { id, doc } = attempt
     const restMs = stuck.remaining(doc)
     if (restMs > 0) {
       due.add(id, clock.now() + restMs)
@@ -151,7 +151,7 @@ export function createResolve(options: ResolveOptions): Fly {
         stuck.forget(id)
         life.counts.conflicts.resolved += 1
         const branches = 1 + (doc._conflicts?.length ?? 0)
-        life.channel('conflict:resolved')?.publish({ ...life.of(flight), state: String(doc.state), branches })
+        life.channel('conflict:resolved')?.publish({ ...life.of(attempt), state: String(doc.state), branches })
         log.info({ doc: id, type: doc.type }, 'conflict resolved')
       }
       return 'settled'

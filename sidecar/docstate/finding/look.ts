@@ -20,7 +20,7 @@ export const UNREADABLE_MS = 30_000
 export const createLook =
   (dispatch: Dispatch, readInParts: ReadInParts): Look =>
   async (ids, onFull, signal, anyway) => {
-    const wanted = ids.filter((id) => !dispatch.flights.has(id))
+    const wanted = ids.filter((id) => !dispatch.attempts.has(id))
     let left = wanted
     for await (const { ids: some, docs, failed, isStale } of readInParts(wanted, signal)) {
       for (const id of failed) dispatch.lookAgain(id, UNREADABLE_MS)

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import type { Flights } from '../flights.ts'
+import type { Attempts } from '../attempts.ts'
 
 /** Documents are read before they enter the memory they may take, so one request is for so much, if they are as the last. */
 const BYTES = 1024 * 1024
@@ -16,7 +16,7 @@ export interface Some {
   readonly docs: readonly { readonly doc: StoredDoc; readonly bytes: number }[]
   /** Those of them that could not be read. */
   readonly failed: readonly string[]
-  /** Whether a flight of this document has landed since it was asked for: what we have may be older. */
+  /** Whether an attempt of this document has ended since it was asked for: what we have may be older. */
   readonly isStale: (id: string) => boolean
 }
 
@@ -24,7 +24,7 @@ export interface Some {
 export type ReadInParts = (ids: readonly string[], signal: AbortSignal) => AsyncGenerator<Some>
 
 /** It remembers how large the documents were, for the next time. */
-export function createReadInParts(database: Database, flights: Flights, log: Logger): ReadInParts {
+export function createReadInParts(database: Database, attempts: Attempts, log: Logger): ReadInParts {
   let together = FIRST
 
   /** Undefined where it was too much at once. */
@@ -52,17 +52,17 @@ export function createReadInParts(database: Database, flights: Flights, log: Log
   return async function* (ids, signal) {
     for (let start = 0; start < ids.length;) {
       const some = ids.slice(start, start + together)
-      const landings = flights.watchLandings(some)
+      const endedSince = attempts.watchEnds(some)
       try {
         const found = await readSome(some, signal)
         if (!found) continue
         const { docs, failed } = found
-        yield { ids: some, docs, failed, isStale: landings.has }
+        yield { ids: some, docs, failed, isStale: endedSince.has }
         start += some.length
         const bytes = docs.reduce((sum, { bytes }) => sum + bytes, 1)
         if (docs.length > 0) together = Math.max(1, Math.min(MOST, Math.floor((BYTES * docs.length) / bytes)))
       } finally {
-        landings.end()
+        endedSince.end()
       }
     }
   }

@@ -5,7 +5,7 @@ import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createAssess, docstateOf, type DispatchTable } from '../assess.ts'
 import { machineLines, stateIn } from './explain-machine.ts'
-import { failedTries, timesLost } from '../flight.ts'
+import { failedTries, timesLost } from '../attempt.ts'
 import type { Registration } from '../types.ts'
 
 export interface ExplainOptions {

@@ -50,7 +50,7 @@ export const ofDatabases = defineGroup({
       'Handlers with more documents to do than fit into their memory; the rest waits in the database.',
       'docstate/finding/backlog.ts',
     ),
-    documents_in_flight: gauge('documents', 'Documents under way, from claim to save.', 'docstate/flights.ts'),
+    documents_in_flight: gauge('documents', 'Documents under way, from claim to save.', 'docstate/attempts.ts'),
     documents_in_vain_total: counter(
       'documents',
       'Documents that were reached for, and another worker had won.',

@@ -2,26 +2,26 @@ import type { HandlerCounts } from '../../docstate/counts.ts'
 import { counter, defineGroup, gauge, histogram } from '../metric.ts'
 import { DATABASE } from './databases.ts'
 
-const FLY = 'docstate/fly.ts'
+const RUN_ATTEMPT = 'docstate/run-attempt.ts'
 
 export const ofHandlers = defineGroup({
   title: 'Handlers',
   labels: { database: DATABASE, type: 'of the documents', state: 'in which it takes them' },
   metrics: {
-    handler_runs_total: counter('runs', 'Runs that have ended.', FLY, {
+    handler_runs_total: counter('runs', 'Runs that have ended.', RUN_ATTEMPT, {
       outcome: 'next, nothing, failed, rejected, claim-lost, stopped',
     }),
-    handler_duration_seconds: histogram('seconds', 'How long the runs took, saving not included.', FLY),
-    handler_running: gauge('runs', 'Runs under way.', FLY),
+    handler_duration_seconds: histogram('seconds', 'How long the runs took, saving not included.', RUN_ATTEMPT),
+    handler_running: gauge('runs', 'Runs under way.', RUN_ATTEMPT),
     handler_waiting: gauge(
       'documents',
       'Documents in memory that wait for their claim, their turn or their save.',
-      FLY,
+      RUN_ATTEMPT,
     ),
     handler_written_total: counter('documents', 'What was written down of runs and lost workers.', 'docstate/life.ts', {
       as: 'saved, retry (failed, and tried again), error (failed for good), parked (a person decides)',
     }),
-    claims_total: counter('claims', 'Claims of unsafe documents.', FLY, {
+    claims_total: counter('claims', 'Claims of unsafe documents.', RUN_ATTEMPT, {
       outcome: 'won, lost, unproven (by less than the quorum of a cluster), refused',
     }),
     claims_inherited_total: counter(

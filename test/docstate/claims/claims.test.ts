@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createClaims } from '../../../sidecar/docstate/claims/claims.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
-import { Flight } from '../../../sidecar/docstate/flight.ts'
+import { Attempt } from '../../../sidecar/docstate/attempt.ts'
 import { withDefaults } from '../../../sidecar/docstate/handler-options.ts'
 import type { Claim } from '../../../sidecar/docstate/types.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
@@ -125,21 +125,21 @@ test.each([0, 0.5, 0.999])(
     const claims = createClaims({
       ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
       contest: () => Promise.reject(new Error('no contest')),
-      async store(flight, doc) {
+      async writeDoc(attempt, doc) {
         if (hangs) await new Promise(() => undefined)
-        flight.doc = { ...doc, _rev: '2-b' }
+        attempt.doc = { ...doc, _rev: '2-b' }
         return { kind: 'stored' }
       },
     })
     const handler = () => Promise.resolve()
     const registration = { type: 't', state: 's', mode: 'unsafe', handler, options: withDefaults({}, 'test') } as const
-    const flight = new Flight(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
+    const attempt = new Attempt(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
     const nothing = () => undefined
-    await claims.take(flight, nothing, nothing)
+    await claims.take(attempt, nothing, nothing)
     hangs = true
     const began = clock.ticks()
     void claims.keep(stopping.signal)
-    while (!flight.stopped) await clock.advance(10)
+    while (!attempt.stopped) await clock.advance(10)
     expect(clock.ticks() - began).toBeGreaterThanOrEqual(27_000)
     expect(clock.ticks() - began).toBeLessThan(27_100)
     stopping.abort(new Error('over'))

@@ -120,7 +120,7 @@ test('says when none of its handlers has ended for a minute, and is quiet while 
   while (share.tryEnter(10));
   const handler = () => Promise.resolve()
   const registration = { type: 'slow', state: 'new', mode: 'safe', handler, options: handlerDefaults } as const
-  const lane: Lane = { registration, fly: () => Promise.resolve('settled'), share }
+  const lane: Lane = { registration, run: () => Promise.resolve('settled'), share }
   const clock = createManualClock()
   const write = vi.fn()
   const backlog = new Backlog({

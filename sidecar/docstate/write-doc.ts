@@ -9,14 +9,14 @@ import { withRetries } from '../couch/with-retries.ts'
 import type { WriteOptions, Writer } from '../couch/writer.ts'
 import { docstateOf } from './assess.ts'
 import { rebase } from './documents.ts'
-import type { Flight } from './flight.ts'
+import type { Attempt } from './attempt.ts'
 import { compareRevs } from '../couch/revs.ts'
 import type { AskHeld } from './claims/ask-held.ts'
 import { docOf, holdsClaim } from './claims/rivals.ts'
 import { createTidy } from './claims/tidy.ts'
 
-/** What became of a write on a flight's document, once that is known. */
-export type Stored =
+/** What became of a write on an attempt's document, once that is known. */
+export type WriteResult =
   | { readonly kind: 'stored' }
   /** By fewer copies than the quorum. A claim: perhaps, and perhaps beside another worker's (`contest.ts`). */
   | { readonly kind: 'accepted' }
@@ -26,12 +26,12 @@ export type Stored =
   | { readonly kind: 'refused'; readonly failure: Failure }
 
 /**
- * Writes `doc` over `flight.doc` and updates it. Asks until the outcome is known: an answer that did not come may
+ * Writes `doc` over `attempt.doc` and updates it. Asks until the outcome is known: an answer that did not come may
  * have been a yes; then `onUnsure` is called first. Throws the signal's reason when there is no more time for asking.
  */
-export type Store = (flight: Flight, doc: Doc, onUnsure?: () => void) => Promise<Stored>
+export type WriteDoc = (attempt: Attempt, doc: Doc, onUnsure?: () => void) => Promise<WriteResult>
 
-export interface StoreOptions {
+export interface WriteDocOptions {
   readonly database: Database
   readonly writer: Writer
   readonly askHeld: AskHeld
@@ -54,21 +54,30 @@ const MOST_DENIALS = 4
 
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 
-export function createStore({ database, writer, askHeld, clock, random, signal, closing, log }: StoreOptions): Store {
+export function createWriteDoc({
+  database,
+  writer,
+  askHeld,
+  clock,
+  random,
+  signal,
+  closing,
+  log,
+}: WriteDocOptions): WriteDoc {
   const tidy = createTidy({ database, clock, random, signal })
 
-  async function attempt(
-    flight: Flight,
+  async function tryWrite(
+    attempt: Attempt,
     doc: Doc,
     options: WriteOptions,
-  ): Promise<Stored | { readonly kind: 'conflict' } | { readonly kind: 'unknown'; readonly error: CouchError }> {
+  ): Promise<WriteResult | { readonly kind: 'conflict' } | { readonly kind: 'unknown'; readonly error: CouchError }> {
     try {
-      const next = { ...doc, _id: flight.id, _rev: flight.doc._rev }
+      const next = { ...doc, _id: attempt.id, _rev: attempt.doc._rev }
       const written = await writer.write(next, options)
       if (written.kind === 'refused') return { kind: 'refused', failure: written }
       if (written.kind !== 'conflict') {
         next._rev = written.rev
-        flight.doc = next
+        attempt.doc = next
       }
       return written
     } catch (thrown) {
@@ -78,13 +87,16 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
   }
 
   /** What there is now: of several branches ours, as long as it is there; undefined where all are deleted. */
-  async function read(flight: Flight, held: 'held' | 'perhaps' | 'hardly'): Promise<StoredDoc | undefined | 'denied'> {
-    const leaves = (how: CallOptions) => leavesOf(flight.id, how)
+  async function read(
+    attempt: Attempt,
+    held: 'held' | 'perhaps' | 'hardly',
+  ): Promise<StoredDoc | undefined | 'denied'> {
+    const leaves = (how: CallOptions) => leavesOf(attempt.id, how)
     const ask = () => (held === 'hardly' ? leaves({ signal }) : askHeld(leaves, held === 'held'))
     const found = await withRetries(ask, { clock, random, signal })
     if (found.length === 0) return 'denied'
     const living = found.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
-    const current = living.find((leaf) => holdsClaim(flight, leaf)) ?? living[0]
+    const current = living.find((leaf) => holdsClaim(attempt, leaf)) ?? living[0]
     return current && docOf(current)
   }
 
@@ -97,21 +109,21 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
     }
   }
 
-  return async (flight, wanted, onUnsure) => {
-    const wantsClaim = holdsClaim(flight, wanted)
+  return async (attempt, wanted, onUnsure) => {
+    const wantsClaim = holdsClaim(attempt, wanted)
     let doc = wanted
     let unsure = false
     let sentAt: number | undefined
-    const onSent = () => (flight.provenAt = sentAt ??= clock.ticks()) // before that nobody could see our claim
+    const onSent = () => (attempt.provenAt = sentAt ??= clock.ticks()) // before that nobody could see our claim
     for (let tries = 1; ; tries++) {
-      const base = flight.doc
-      const hadClaim = holdsClaim(flight, base)
+      const base = attempt.doc
+      const hadClaim = holdsClaim(attempt, base)
       const isNewClaim = wantsClaim && !hadClaim
       const newClaim = unsure ? { onSent } : { onSent, signal: closing } // of one that may be there we have to know
       const options = isNewClaim ? newClaim : { first: hadClaim }
-      const outcome = await attempt(flight, doc, options)
+      const outcome = await tryWrite(attempt, doc, options)
       if (outcome.kind === 'accepted' && !hadClaim && !wantsClaim) {
-        return (await tidy(flight, base)) ? { kind: 'lost' } : outcome
+        return (await tidy(attempt, base)) ? { kind: 'lost' } : outcome
       }
       if (outcome.kind !== 'conflict' && outcome.kind !== 'unknown') return outcome
       const error = outcome.kind === 'unknown' ? outcome.error : undefined
@@ -120,24 +132,24 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
       if (!unsure && !hadClaim && !wantsClaim) return { kind: 'lost' }
       if (error) {
         if (tries % TELL_TRIES === 0)
-          log.warn({ doc: flight.id, tries, code: error.code, reason: error.reason }, TROUBLE)
+          log.warn({ doc: attempt.id, tries, code: error.code, reason: error.reason }, TROUBLE)
         await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
       }
 
-      const found = await read(flight, hadClaim ? 'held' : unsure ? 'perhaps' : 'hardly')
+      const found = await read(attempt, hadClaim ? 'held' : unsure ? 'perhaps' : 'hardly')
       const current = found === 'denied' ? undefined : found
-      if (current?._rev === flight.doc._rev) {
+      if (current?._rev === attempt.doc._rev) {
         if (isNewClaim && error?.rowOf && tries >= MOST_CLAIMS) return { kind: 'refused', failure: error }
         continue // it did not arrive: once more
       }
-      if (isNewClaim) return { kind: unsure || (current && holdsClaim(flight, current)) ? 'accepted' : 'lost' }
+      if (isNewClaim) return { kind: unsure || (current && holdsClaim(attempt, current)) ? 'accepted' : 'lost' }
       if (found === 'denied') return { kind: 'lost' } // purged, or its database is another: it tells of no write of ours
-      if (!current || !holdsClaim(flight, current)) {
+      if (!current || !holdsClaim(attempt, current)) {
         // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
-        return unsure && !wantsClaim && !takenOver(flight, current) ? { kind: 'stored' } : { kind: 'lost' }
+        return unsure && !wantsClaim && !takenOver(attempt, current) ? { kind: 'stored' } : { kind: 'lost' }
       }
-      doc = rebase(flight.doc, doc, current) // edited beside us: our change upon theirs
-      flight.doc = current
+      doc = rebase(attempt.doc, doc, current) // edited beside us: our change upon theirs
+      attempt.doc = current
     }
   }
 }
@@ -145,7 +157,7 @@ export function createStore({ database, writer, askHeld, clock, random, signal, 
 const TROUBLE = 'CouchDB has not stored a document yet; it is tried again until it is known what became of it'
 
 /** Somebody else found our claim dead: the document waits in our state, and not by a write of ours. */
-function takenOver(flight: Flight, current: Doc | undefined): boolean {
-  const docstate = current?.state === flight.registration.state ? docstateOf(current) : undefined
+function takenOver(attempt: Attempt, current: Doc | undefined): boolean {
+  const docstate = current?.state === attempt.registration.state ? docstateOf(current) : undefined
   return docstate !== undefined && !!(docstate.claim ?? docstate.parked ?? docstate.failure?.code === 'lost')
 }

@@ -9,7 +9,7 @@ import type { Docstate, Registration } from './types.ts'
  * One document on its way through claim, handler and save. There is never more than one for an id, and thousands of
  * them wait at a time: what only a few need is made when it is asked for.
  */
-export class Flight {
+export class Attempt {
   readonly registration: Registration
   /** Tells this try from all others of all workers; written into the claim. */
   readonly token: string
@@ -75,7 +75,7 @@ export class Flight {
     return this.#stopped
   }
 
-  /** Aborts when the flight is stopped, and with the end of its handler. */
+  /** Aborts when the attempt is stopped, and with the end of its handler. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
     const reason = this.#stopped ?? this.#ended
@@ -109,7 +109,7 @@ export class Flight {
 }
 
 /** `ctx.key`: the same for every try of one entry on any worker, since all of them read it off the document. */
-export function keyOf(database: string, { id, registration, entry }: Flight): string {
+export function entryKey(database: string, { id, registration, entry }: Attempt): string {
   const parts = [database, id, registration.state, entry]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
 }

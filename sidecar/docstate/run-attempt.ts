@@ -3,19 +3,19 @@ import { Permit, Semaphore } from '../core/semaphore.ts'
 import type { BranchCheck } from './claims/branch-check.ts'
 import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
-import { timesLost, type Flight } from './flight.ts'
+import { timesLost, type Attempt } from './attempt.ts'
 import type { Life } from './life.ts'
 import type { Quarantine } from './quarantine.ts'
-import type { Settle } from './settle.ts'
-import type { Stored } from './store.ts'
+import type { SaveOutcome } from './save-outcome.ts'
+import type { WriteResult } from './write-doc.ts'
 import type { Outcome, Registration } from './types.ts'
 
-export interface FlyOptions {
+export interface RunAttemptOptions {
   readonly registration: Registration
   readonly claims: Claims
   readonly branchCheck: BranchCheck
   readonly execute: Execute
-  readonly settle: Settle
+  readonly saveOutcome: SaveOutcome
   /** Of all handlers of the process. */
   readonly quarantine: Quarantine
   readonly life: Life
@@ -30,10 +30,10 @@ export interface FlyOptions {
  * written now, and nobody else has it. `look-again`: it has changed before its turn came, or nobody knows whose it is.
  * `given-up`: the sidecar stops; nothing was done.
  */
-export type FlightEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'given-up'
+export type AttemptEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'given-up'
 
 /** Takes one document all the way: claim, run, save. */
-export type Fly = (flight: Flight) => Promise<FlightEnd>
+export type RunAttempt = (attempt: Attempt) => Promise<AttemptEnd>
 
 /** Of a handler that runs; not the promise itself, which would be waited for on its way. */
 interface Begun {
@@ -55,8 +55,8 @@ const MAX_REASONS = 10
  *
  * What was running when a worker was lost runs apart (`quarantine.ts`): then it is known which one it dies of.
  */
-export function createFly(options: FlyOptions): Fly {
-  const { registration, claims, branchCheck, execute, settle, quarantine, life, ticks, log, closing } = options
+export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
+  const { registration, claims, branchCheck, execute, saveOutcome, quarantine, life, ticks, log, closing } = options
   const { concurrency } = registration.options
   const counts = life.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
@@ -72,48 +72,48 @@ export function createFly(options: FlyOptions): Fly {
     return most <= FEW ? 1 : Math.ceil(most * PART)
   }
 
-  async function claimAndBegin(flight: Flight, run: Permit, begin: Permit): Promise<Begun | FlightEnd> {
+  async function claimAndBegin(attempt: Attempt, run: Permit, begin: Permit): Promise<Begun | AttemptEnd> {
     if (unsafe) await begin.enter()
     if (closing.aborted) return 'given-up'
-    if (flight.outdated || flight.maybeBranched) return 'look-again'
-    const end = unsafe ? await win(flight, run, begin) : undefined
-    return end ?? { outcome: runHandler(flight) }
+    if (attempt.outdated || attempt.maybeBranched) return 'look-again'
+    const end = unsafe ? await win(attempt, run, begin) : undefined
+    return end ?? { outcome: runHandler(attempt) }
   }
 
   /** Undefined if the claim is ours, and says that its handler begins. */
-  async function win(flight: Flight, run: Permit, begin: Permit): Promise<FlightEnd | undefined> {
+  async function win(attempt: Attempt, run: Permit, begin: Permit): Promise<AttemptEnd | undefined> {
     const giveWay = () => {
       begin.leave()
       run.leave()
     }
     const letOthersBegin = () => begin.leave() // or one lost answer after the other would hold up all that wait
-    const claim = await claims.take(flight, giveWay, letOthersBegin).catch(unsent)
+    const claim = await claims.take(attempt, giveWay, letOthersBegin).catch(unsent)
     if (claim === 'given-up') return claim
     counts.claims[claim.kind] += 1
-    tellRefusal(flight, claim)
+    tellRefusal(attempt, claim)
     if (claim.kind === 'lost') {
-      life.channel('claim:lost')?.publish(life.of(flight))
+      life.channel('claim:lost')?.publish(life.of(attempt))
       return 'not-ours'
     }
     if (claim.kind === 'accepted') return 'look-again'
     if (claim.kind === 'refused') return 'not-taken'
-    life.channel('claim:won')?.publish(life.of(flight))
-    await branchCheck(flight)
+    life.channel('claim:won')?.publish(life.of(attempt))
+    await branchCheck(attempt)
     await run.enter() // again, if it was contested
     await begin.enter() // or if an answer was lost
-    const mayBegin = () => !closing.aborted && !flight.outdated && claims.proven(flight)
-    if (mayBegin() && (await claims.begin(flight)) && mayBegin()) return undefined
+    const mayBegin = () => !closing.aborted && !attempt.outdated && claims.proven(attempt)
+    if (mayBegin() && (await claims.begin(attempt)) && mayBegin()) return undefined
     giveWay() // first, so that all who wait here give back together
-    await claims.release(flight)
-    return closing.aborted ? 'given-up' : flight.outdated ? 'look-again' : 'not-ours'
+    await claims.release(attempt)
+    return closing.aborted ? 'given-up' : attempt.outdated ? 'look-again' : 'not-ours'
   }
 
   /** Calls the handler before it returns. */
-  async function runHandler(flight: Flight): Promise<Outcome> {
+  async function runHandler(attempt: Attempt): Promise<Outcome> {
     counts.running += 1
     const began = ticks()
     try {
-      const outcome = await execute(flight)
+      const outcome = await execute(attempt)
       counts.runs[outcome.kind] += 1
       counts.took.add(ticks() - began)
       return outcome
@@ -129,44 +129,44 @@ export function createFly(options: FlyOptions): Fly {
   }
 
   /** Whatever refuses one claim refuses thousands: each reason is told once, until a claim is taken. */
-  function tellRefusal(flight: Flight, claim: Stored): void {
+  function tellRefusal(attempt: Attempt, claim: WriteResult): void {
     if (claim.kind === 'stored') refused.clear()
     if (claim.kind !== 'refused') return
     const known = refused.has(claim.failure.reason) || refused.size >= MAX_REASONS
     log[known ? 'debug' : 'error'](
-      { doc: flight.id, code: claim.failure.code, reason: claim.failure.reason },
+      { doc: attempt.id, code: claim.failure.code, reason: claim.failure.reason },
       'CouchDB refuses the claim; it is tried again every 30 s',
     )
     refused.add(claim.failure.reason)
   }
 
-  async function goAllTheWay(flight: Flight, run: Permit): Promise<FlightEnd> {
+  async function goAllTheWay(attempt: Attempt, run: Permit): Promise<AttemptEnd> {
     const begin = new Permit(beginning)
-    const lost = timesLost(flight.before)
+    const lost = timesLost(attempt.before)
     const closed = quarantine.enter(lost)
     if (closed) await closed
     try {
-      const begun = await claimAndBegin(flight, run, begin).finally(() => begin.leave())
+      const begun = await claimAndBegin(attempt, run, begin).finally(() => begin.leave())
       const outcome = typeof begun === 'string' ? begun : await begun.outcome
       run.leave()
-      return typeof outcome === 'string' ? outcome : await settle(flight, outcome)
+      return typeof outcome === 'string' ? outcome : await saveOutcome(attempt, outcome)
     } finally {
       run.leave()
       quarantine.leave(lost)
       counts.inFlight -= 1
-      claims.drop(flight)
+      claims.drop(attempt)
     }
   }
 
   // Thousands wait here: for each there is this promise and its place, and nothing else.
-  const takeTurn: Fly = (flight) =>
+  const takeTurn: RunAttempt = (attempt) =>
     new Promise((resolve, reject) => {
       const run = new Permit(running)
-      run.take(() => void goAllTheWay(flight, run).then(resolve, reject))
+      run.take(() => void goAllTheWay(attempt, run).then(resolve, reject))
     })
 
-  return (flight) => {
+  return (attempt) => {
     counts.inFlight += 1
-    return timesLost(flight.before) > 0 ? quarantine.apart(() => takeTurn(flight)) : takeTurn(flight)
+    return timesLost(attempt.before) > 0 ? quarantine.apart(() => takeTurn(attempt)) : takeTurn(attempt)
   }
 }

@@ -1,0 +1,105 @@
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Failure } from '../core/errors.ts'
+import type { Doc } from '../couch/documents.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import type { Claims } from './claims/claims.ts'
+import { errored, failed, parked, saved } from './documents.ts'
+import type { Attempt } from './attempt.ts'
+import type { AttemptEnd } from './run-attempt.ts'
+import type { Life } from './life.ts'
+import type { TellOutcome } from './outcome-log.ts'
+import type { WriteDoc, WriteResult } from './write-doc.ts'
+import type { Outcome } from './types.ts'
+
+export interface SaveOutcomeOptions {
+  readonly writeDoc: WriteDoc
+  readonly claims: Claims
+  readonly machines: Machines
+  readonly life: Life
+  readonly tell: TellOutcome
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** Writes down what came of a run. The only writer of outcomes. */
+export type SaveOutcome = (attempt: Attempt, outcome: Outcome) => Promise<AttemptEnd>
+
+const LOST: Failure = { code: 'lost', reason: 'its worker stopped before it was done' }
+
+export function createSaveOutcome({
+  writeDoc,
+  claims,
+  machines,
+  life,
+  tell,
+  clock,
+  random,
+  log,
+}: SaveOutcomeOptions): SaveOutcome {
+  /** The document that says it, or undefined where there is nothing to say. */
+  function documentFor(attempt: Attempt, outcome: Outcome, now: number): Doc | undefined {
+    const { mode, options } = attempt.registration
+    if (attempt.left) return undefined // it has no say about the state it has left
+    switch (outcome.kind) {
+      case 'next':
+        return saved(attempt, outcome.doc, machines, now)
+      case 'nothing':
+        return saved(attempt, attempt.doc, machines, now)
+      case 'failed':
+        return failed(attempt, outcome.failure, now, random)
+      case 'rejected':
+        return errored(attempt, outcome.failure, now)
+      case 'claim-lost':
+        return undefined
+      case 'stopped':
+        if (mode === 'safe') return undefined
+        return options.onLost === 'park' ? parked(attempt, LOST.reason, now) : failed(attempt, LOST, now, random)
+    }
+  }
+
+  async function write(attempt: Attempt, doc: Doc, now: number): Promise<WriteResult> {
+    const first = await writeDoc(attempt, doc)
+    if (first.kind !== 'refused') return first
+    log.warn({ doc: attempt.id, ...first.failure }, 'CouchDB refused the document of a handler')
+    const second = await writeDoc(attempt, errored(attempt, refusedSave(first.failure), now))
+    if (second.kind !== 'refused') return second
+    return writeDoc(attempt, parked(attempt, refusedSave(first.failure).reason, now))
+  }
+
+  return async (attempt, outcome) => {
+    const { type, state, mode } = attempt.registration
+    const now = clock.now()
+    const doc = documentFor(attempt, outcome, now)
+    const ids = { doc: attempt.id, type, state, outcome: outcome.kind }
+    const written = await attempt.mutex(async () => {
+      try {
+        return doc && (await write(attempt, doc, now))
+      } catch (thrown) {
+        log.warn(ids, 'the sidecar stopped while the result was being saved: whether it is saved is unknown')
+        throw thrown
+      } finally {
+        claims.drop(attempt) // before anything else may write: what is saved is let go of, not renewed
+      }
+    })
+
+    if (written?.kind === 'stored' || written?.kind === 'accepted') {
+      attempt.saved = true
+      life.written(attempt)
+      tell(attempt, outcome)
+    } else if (outcome.kind === 'stopped') tell(attempt, outcome)
+    if (written?.kind === 'refused') log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of it')
+    else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {
+      log.warn(ids, 'the document was taken over while its handler ran; its outcome is not saved')
+    }
+    if (written?.kind === 'refused') return 'not-taken'
+    return outcome.kind === 'claim-lost' && !attempt.left ? 'look-again' : 'settled' // our claim may still stand in it
+  }
+}
+
+const refusedSave = ({ code, reason }: Failure): Failure => ({
+  code: 'save_refused',
+  reason: `CouchDB refused the handler's document (${code}): ${reason}`,
+})
