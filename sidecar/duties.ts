@@ -1,5 +1,5 @@
 import type { Config } from './config.ts'
-import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from './docstate/assess.ts'
+import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from './docstate/classify.ts'
 import { isAmong } from './core/glob.ts'
 import { userDatabasesOf } from './accounts/names.ts'
 import type { Tables } from './tables.ts'

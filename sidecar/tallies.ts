@@ -1,4 +1,4 @@
-import { Counts } from './docstate/counts.ts'
+import { Counters } from './docstate/counters.ts'
 import { patternOf } from './databases/patterns.ts'
 
 /**
@@ -7,12 +7,12 @@ import { patternOf } from './databases/patterns.ts'
  */
 export interface Tallies {
   /** For a database that one of them stands for. */
-  readonly of: (database: string) => Counts
+  readonly of: (database: string) => Counters
   /** By name or glob. */
-  readonly all: ReadonlyMap<string, Counts>
+  readonly all: ReadonlyMap<string, Counters>
 }
 
 export function createTallies(patterns: readonly string[]): Tallies {
-  const all = new Map(patterns.map((pattern) => [pattern, new Counts()]))
+  const all = new Map(patterns.map((pattern) => [pattern, new Counters()]))
   return { all, of: (database) => all.get(patternOf(database, patterns))! }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Machines } from '../ddocs/machine.ts'
-import { IN_CONFLICT } from '../sidecar/docstate/assess.ts'
+import { IN_CONFLICT } from '../sidecar/docstate/classify.ts'
 import { createControl } from '../sidecar/docstate/control.ts'
 import { joinHandlers } from '../sidecar/docstate/handlers.ts'
 import { newUserId, userDatabaseOf } from '../sidecar/accounts/names.ts'

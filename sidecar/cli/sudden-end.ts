@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
 import { cut, failureOf, stackOf } from '../core/failure.ts'
-import { whose } from '../docstate/whose.ts'
+import { currentDocument } from '../docstate/current-document.ts'
 
 export interface SuddenEndOptions {
   readonly stopping: AbortController
@@ -30,7 +30,7 @@ export function watchSuddenEnds({ stopping, log, note }: SuddenEndOptions): Sudd
 
   process.on('uncaughtException', (thrown: unknown) => {
     isFailed = true
-    const of = whose()
+    const of = currentDocument()
     if (of && log()) {
       const { code, reason } = failureOf(thrown)
       const err = { message: reason, stack: stackOf(thrown) ?? reason }
@@ -42,7 +42,7 @@ export function watchSuddenEnds({ stopping, log, note }: SuddenEndOptions): Sudd
   process.on('exit', (code) => {
     if (isEnding || isFailed) return
     process.exitCode = code || 1
-    const of = whose()
+    const of = currentDocument()
     const what = of
       ? `the handler of ${of.type} in ${of.state}, with document ${of.id} of ${of.database}, has called process.exit(${code})`
       : `the process was ended with code ${code} before its command was done`

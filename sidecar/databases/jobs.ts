@@ -1,5 +1,5 @@
 import type { DatabaseKind } from '../deploy/compile.ts'
-import { typesAndStatesOf, type DispatchTable } from '../docstate/assess.ts'
+import { typesAndStatesOf, type DispatchTable } from '../docstate/classify.ts'
 import type { TypeAndState } from '../workers/sharing.ts'
 import { ownerOf } from './owner.ts'
 

@@ -4,7 +4,7 @@ import type { Couch } from '../couch/client.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/revs.ts'
 import { listMismatches } from '../deploy/list-mismatches.ts'
-import type { DispatchTable } from '../docstate/assess.ts'
+import type { DispatchTable } from '../docstate/classify.ts'
 import { DDOC_ID } from '../docstate/finding/pages.ts'
 
 export interface MatchingOptions {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { typesOf, type DispatchTable } from '../docstate/assess.ts'
+import { typesOf, type DispatchTable } from '../docstate/classify.ts'
 
 /**
  * Whose the checkpoints are in databases that are visited: of all workers that look for the same. With another handler,

@@ -1,5 +1,5 @@
 import { together } from '../core/together.ts'
-import type { Counts } from '../docstate/counts.ts'
+import type { Counters } from '../docstate/counters.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { isGlob } from '../core/glob.ts'
 import { createVisitedDatabases, type VisitedDatabases, type VisitedDatabasesOptions } from './visited-databases.ts'
@@ -12,7 +12,7 @@ export interface ServeOptions extends Omit<VisitedDatabasesOptions, 'except'> {
   /** Of the databases that are served now. */
   readonly engines: Map<string, Engine>
   /** Where its engine counts what it does. */
-  readonly countsOf: (database: string) => Counts
+  readonly countsOf: (database: string) => Counters
 }
 
 export interface Served {

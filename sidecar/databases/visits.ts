@@ -3,7 +3,7 @@ import { Semaphore } from '../core/semaphore.ts'
 import { untilAny } from '../core/until-any.ts'
 import { CouchError, type CouchErrorCode } from '../couch/errors.ts'
 import { CircuitBreaker } from '../couch/circuit-breaker.ts'
-import type { Counts } from '../docstate/counts.ts'
+import type { Counters } from '../docstate/counters.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { Bell } from '../feed/bell.ts'
 import { forget, type TrackedDatabase } from './tracked-database.ts'
@@ -16,7 +16,7 @@ type OfOne = 'name' | 'kind' | 'table' | 'owner' | 'semaphore' | 'isCrowded' | '
 export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
   readonly trackedDatabases: ReadonlyMap<string, TrackedDatabase>
   readonly jobOf: (database: string) => WorkedOut
-  readonly countsOf: (database: string) => Counts
+  readonly countsOf: (database: string) => Counters
   /** How many databases are read at once. */
   readonly reads: number
   /** How many visits are open at once. Default 1000. */

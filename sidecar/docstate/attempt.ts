@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createMutex, type Mutex } from '../core/mutex.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { docstateOf } from './assess.ts'
+import { docstateOf } from './classify.ts'
 import { compareRevs } from '../couch/revs.ts'
 import type { Docstate, Registration } from './types.ts'
 

@@ -6,7 +6,7 @@
 import { z } from 'zod'
 import type { Machine, Machines } from '../../ddocs/machine.ts'
 import { didYouMean } from '../core/nearest.ts'
-import type { DispatchTable } from './assess.ts'
+import type { DispatchTable } from './classify.ts'
 import type { Registration } from './types.ts'
 
 const writer = z.enum(['sidecar', 'owner', 'client'])

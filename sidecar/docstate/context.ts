@@ -11,7 +11,7 @@ import { ClaimLost } from './claims/claims.ts'
 import { saved } from './documents.ts'
 import { failedTries, entryKey, type Attempt } from './attempt.ts'
 import type { EntryMail, MailBinding } from './mail.ts'
-import type { Life } from './life.ts'
+import type { Telemetry } from './telemetry.ts'
 import { readNext, readOther } from './read-next.ts'
 import type { WriteDoc } from './write-doc.ts'
 import type { Context } from './types.ts'
@@ -23,7 +23,7 @@ export interface ContextOptions {
   readonly mailer: MailBinding
   readonly workers: Registry
   readonly events: Events
-  readonly life: Life
+  readonly telemetry: Telemetry
   readonly machines: Machines
   readonly now: () => number
   readonly log: Logger
@@ -79,7 +79,7 @@ async function save<D extends Doc>(options: ContextOptions, attempt: Attempt, gi
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
   if (doc.state !== attempt.registration.state) {
     attempt.left = attempt.saved = true
-    options.life.written(attempt)
+    options.telemetry.written(attempt)
   }
   return { ...doc, _id: attempt.id, _rev: attempt.doc._rev }
 }

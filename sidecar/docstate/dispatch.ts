@@ -3,34 +3,34 @@ import type { Clock } from '../core/clock.ts'
 import type { BudgetShare } from '../core/byte-budget.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/revs.ts'
-import { isIdle, type Assess } from './assess.ts'
-import type { Counts } from './counts.ts'
-import type { DueQueue } from './finding/due.ts'
+import { isIdle, type Classify } from './classify.ts'
+import type { Counters } from './counters.ts'
+import type { DelayQueue } from './finding/delay-queue.ts'
 import { Attempts, type Ended } from './attempts.ts'
 import type { RunAttempt } from './run-attempt.ts'
-import type { Lane, LaneOf } from './finding/lanes.ts'
+import type { HandlerQueue, QueueOf } from './finding/handler-queues.ts'
 import type { LeaseWatch } from './claims/lease-watch.ts'
-import { Recent } from './recent.ts'
+import { OwnRevisions } from './own-revisions.ts'
 
 export interface DispatchOptions {
-  readonly assess: Assess
+  readonly classify: Classify
   /** Whether this worker is the one to take a document. */
   readonly isOurs: (doc: StoredDoc) => boolean
-  readonly laneOf: LaneOf
+  readonly queueOf: QueueOf
   /** What becomes of an entry whose worker was lost. */
-  readonly recover: { readonly run: RunAttempt; readonly share: BudgetShare }
+  readonly rescue: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a document with branches. */
   readonly resolve: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a state that ends, with no time written down. */
-  readonly stamp: (afterMs: number) => RunAttempt
-  readonly due: DueQueue
+  readonly startTimeout: (afterMs: number) => RunAttempt
+  readonly delayQueue: DelayQueue
   /** Of the claims of other workers. */
   readonly leases: LeaseWatch
-  readonly counts: Counts
+  readonly counts: Counters
   readonly clock: Clock
   readonly log: Logger
-  /** A document did not find room in this lane, and nobody waits with it: the list has it. */
-  readonly onFull: (lane: Lane) => void
+  /** A document did not find room in this queue, and nobody waits with it: the list has it. */
+  readonly onFull: (queue: HandlerQueue) => void
 }
 
 /** When to look again at a document that could not be taken. */
@@ -46,7 +46,7 @@ const OTHERS_LEASES = 1.5
 export class Dispatch {
   readonly attempts: Attempts
   readonly #options: DispatchOptions
-  readonly #recent = new Recent()
+  readonly #ownRevisions = new OwnRevisions()
 
   constructor(options: DispatchOptions) {
     this.#options = options
@@ -56,43 +56,43 @@ export class Dispatch {
   /**
    * Looks at a document whose text has this length. `settled` is called when what it asks for is done, or written down
    * where it will be found again: a document that is another worker's stands in the list. `anyway` takes it all the
-   * same. Answers the lane in which there is no room for it now, if so: then nothing was done.
+   * same. Answers the queue in which there is no room for it now, if so: then nothing was done.
    */
-  offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): Lane | undefined {
+  offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): HandlerQueue | undefined {
     if (this.attempts.join(doc, settled)) return undefined
-    const { assess, isOurs, clock, due, leases, laneOf, recover, resolve, stamp } = this.#options
-    const assessment = assess(doc, clock.now())
-    const ours = !isIdle(assessment) && (anyway || isOurs(doc))
-    switch (assessment.kind) {
+    const { classify, isOurs, clock, delayQueue, leases, queueOf, rescue, resolve, startTimeout } = this.#options
+    const classification = classify(doc, clock.now())
+    const ours = !isIdle(classification) && (anyway || isOurs(doc))
+    switch (classification.kind) {
       case 'ignore':
       case 'undeclared':
         this.pass(doc._id)
         break
       case 'wait':
-        if (ours) due.add(doc._id, assessment.until)
+        if (ours) delayQueue.add(doc._id, classification.until)
         break
       case 'conflict': {
         if (!ours) break
-        const { registration } = assessment
+        const { registration } = classification
         if (this.attempts.tryStart({ doc, bytes, settled, registration, ...resolve })) return undefined
-        due.add(doc._id, clock.now() + SOON_MS)
+        delayQueue.add(doc._id, clock.now() + SOON_MS)
         break
       }
       case 'claimed': {
-        const { claim, registration } = assessment
+        const { claim, registration } = classification
         const remaining = leases.remaining(doc, claim, ours ? 1 : OTHERS_LEASES)
-        if (remaining === 0 && this.attempts.tryStart({ doc, bytes, settled, registration, ...recover }))
+        if (remaining === 0 && this.attempts.tryStart({ doc, bytes, settled, registration, ...rescue }))
           return undefined
-        due.add(doc._id, clock.now() + (remaining || SOON_MS))
+        delayQueue.add(doc._id, clock.now() + (remaining || SOON_MS))
         break
       }
       case 'untimed':
       case 'ready': {
         leases.forget(doc._id)
         if (!ours) break
-        const lane = laneOf(assessment.registration)
-        const run = assessment.kind === 'untimed' ? stamp(assessment.afterMs) : lane.run
-        return this.attempts.tryStart({ doc, bytes, settled, ...lane, run }) ? undefined : lane
+        const queue = queueOf(classification.registration)
+        const run = classification.kind === 'untimed' ? startTimeout(classification.afterMs) : queue.run
+        return this.attempts.tryStart({ doc, bytes, settled, ...queue, run }) ? undefined : queue
       }
     }
     settled()
@@ -106,44 +106,44 @@ export class Dispatch {
 
   /** Whether a revision that comes by is older than what we saved. */
   isPast(id: string, rev: string): boolean {
-    return this.#recent.covers(id, rev)
+    return this.#ownRevisions.covers(id, rev)
   }
 
   /** The database was made again. */
   forgetPast(): void {
-    this.#recent.clear()
+    this.#ownRevisions.clear()
     this.attempts.forgetPast()
   }
 
   /** What was read may be older than what has become of the document. */
   lookAgain(id: string, afterMs = 0): void {
-    const { due, clock } = this.#options
-    due.add(id, clock.now() + afterMs)
+    const { delayQueue, clock } = this.#options
+    delayQueue.add(id, clock.now() + afterMs)
   }
 
   /** A document that asks for nothing, or not any more, or is gone. */
   pass(id: string, rev?: string): void {
     if (rev !== undefined) {
       this.attempts.outdate(id, rev)
-      this.#recent.covers(id, rev) // and forgets it
+      this.#ownRevisions.covers(id, rev) // and forgets it
     }
     this.#options.leases.forget(id)
-    this.#options.due.forget(id)
+    this.#options.delayQueue.forget(id)
   }
 
   #ended({ work, attempt, end, newer, unread }: Ended): void {
-    const { due, leases, clock } = this.#options
+    const { delayQueue, leases, clock } = this.#options
     if (end === 'not-ours') this.#options.counts.inVain += 1
-    const asks = !isIdle(this.#options.assess(attempt.doc, clock.now()))
+    const asks = !isIdle(this.#options.classify(attempt.doc, clock.now()))
     if (end === 'settled') leases.forget(attempt.id)
     const cameBy = attempt.seen !== undefined && compareRevs(attempt.seen, attempt.doc._rev) >= 0
-    if (attempt.saved && !attempt.ofPast && !cameBy) this.#recent.add(attempt.doc, asks)
+    if (attempt.saved && !attempt.ofPast && !cameBy) this.#ownRevisions.add(attempt.doc, asks)
     const hadBranches = attempt.branched || attempt.doc._conflicts !== undefined
     const changed = newer !== undefined && (hadBranches || newer !== attempt.doc._rev)
     const asksMore = asks && attempt.seen === attempt.doc._rev
     const toRead = unread && (attempt.maybeBranched || attempt.ofPast || attempt.outdated || asksMore)
-    if (changed || toRead || end === 'look-again') due.add(attempt.id)
-    else if (end === 'not-taken') due.add(attempt.id, clock.now() + AGAIN_MS)
+    if (changed || toRead || end === 'look-again') delayQueue.add(attempt.id)
+    else if (end === 'not-taken') delayQueue.add(attempt.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(attempt.doc, work.bytes)
   }
 

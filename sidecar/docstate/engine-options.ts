@@ -8,8 +8,8 @@ import type { Events } from '../events/channels.ts'
 import type { CheckpointStore } from '../feed/checkpoint-store.ts'
 import type { Registry } from '../workers/registry.ts'
 import type { Part } from '../workers/sharing.ts'
-import type { DispatchTable } from './assess.ts'
-import type { Counts } from './counts.ts'
+import type { DispatchTable } from './classify.ts'
+import type { Counters } from './counters.ts'
 import type { ReadFeed } from './finding/watch.ts'
 import type { MailBinding } from './mail.ts'
 import type { Quarantine } from './quarantine.ts'
@@ -31,7 +31,7 @@ export interface EngineOptions {
   /** This worker's part in the documents. Default everything. */
   readonly part?: Part
   /** Added to; those who share it are counted together, in `health()` too. Default one of its own. */
-  readonly counts?: Counts
+  readonly counts?: Counters
   /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
   readonly byteBudget?: ByteBudget
   /** For writing, and for asking about what is held; shared by all engines of a process. Default two of its own. */
@@ -43,7 +43,7 @@ export interface EngineOptions {
   /** How long running handlers may take to end when the sidecar stops. Default 10 s. */
   readonly graceMs?: number
   /** Time between two looks at everything that is in a handled state. Default 60 s. */
-  readonly sweepMs?: number
+  readonly resyncMs?: number
   /** Sign of life asked of the server. Default 10 s. */
   readonly heartbeatMs?: number
   /** For a database that is visited now and then; one that is followed has none. */

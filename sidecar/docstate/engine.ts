@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { withTimeout } from '../core/timeout.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
 import type { Rest } from '../feed/checkpoint-store.ts'
-import type { Counts } from './counts.ts'
+import type { Counters } from './counters.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { createParts } from './parts.ts'
 
@@ -47,7 +47,7 @@ export interface Engine {
   /** That nothing is left to do now, and until when; undefined while there is something. */
   rest(): Rest | undefined
   /** What it has done, and what others have that share them. */
-  readonly counts: Counts
+  readonly counts: Counters
 }
 
 /** How long what is left of the grace period's end may take: telling handlers to stop and writing that down. */
@@ -63,12 +63,13 @@ export function createEngine(options: EngineOptions): Engine {
   setMaxListeners(0, hard.signal, soft.signal) // one for each request and sleep under way
   let started = false
   const parts = createParts(options, hard.signal, closing.signal)
-  const { counts, claims, due, dispatch, backlog, arrivals, watch, rounds } = parts
+  const { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync } = parts
 
   function rest(): Rest | undefined {
-    const isReading = !watch.atEnd || arrivals.isReading || rounds.isBusy
-    const isAtWork = isReading || dispatch.attempts.size + backlog.size > 0 || due.nextKept() < clock.now() + SOON_MS
-    const nextAt = due.nextAt()
+    const isReading = !watch.atEnd || rowDispatcher.isReading || resync.isBusy
+    const isAtWork =
+      isReading || dispatch.attempts.size + backlog.size > 0 || delayQueue.nextKept() < clock.now() + SOON_MS
+    const nextAt = delayQueue.nextAt()
     return isAtWork ? undefined : { nextAt: nextAt === Infinity ? undefined : nextAt }
   }
 
@@ -92,8 +93,8 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch, arrivals, backlog].map((part) => part.run(soft.signal))
-      loops.push(rounds.lookAtDue(soft.signal), rounds.sweepNowAndThen(soft.signal))
+      const loops = [watch, rowDispatcher, backlog].map((part) => part.run(soft.signal))
+      loops.push(resync.runDelayed(soft.signal), resync.runPeriodically(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end
       } catch (thrown) {

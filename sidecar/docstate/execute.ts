@@ -6,7 +6,7 @@ import { createRun, type ContextOptions, type Run } from './context.ts'
 import type { Attempt } from './attempt.ts'
 import { readNext } from './read-next.ts'
 import type { Outcome } from './types.ts'
-import { asHandlerOf } from './whose.ts'
+import { asHandlerOf } from './current-document.ts'
 
 export interface ExecuteOptions extends ContextOptions {
   /** A clock that never jumps, milliseconds. */
@@ -17,13 +17,13 @@ export type Execute = (attempt: Attempt) => Promise<Outcome>
 
 /** Runs the handler of an attempt and says what came of it. Never throws. */
 export function createExecute(options: ExecuteOptions): Execute {
-  const { life, ticks } = options
+  const { telemetry, ticks } = options
 
   async function execute(attempt: Attempt, run: Run): Promise<Outcome> {
     const { registration } = attempt
     try {
       const given: unknown = await attempt.untilStopped(() =>
-        asHandlerOf(life.of(attempt), () => registration.handler(copyJson(attempt.doc), run.context)),
+        asHandlerOf(telemetry.of(attempt), () => registration.handler(copyJson(attempt.doc), run.context)),
       )
       if (given === undefined || attempt.left) return { kind: 'nothing' }
       return { kind: 'next', doc: readNext(given, registration, options.machines) }
@@ -40,12 +40,12 @@ export function createExecute(options: ExecuteOptions): Execute {
 
   return async (attempt) => {
     const run = createRun(options, attempt)
-    life.channel('handler:started')?.publish({ ...life.of(attempt), key: run.context.key })
+    telemetry.channel('handler:started')?.publish({ ...telemetry.of(attempt), key: run.context.key })
     const began = ticks()
     const outcome = await execute(attempt, run)
-    life
+    telemetry
       .channel('handler:ended')
-      ?.publish({ ...life.of(attempt), outcome: outcome.kind, ms: Math.round(ticks() - began) })
+      ?.publish({ ...telemetry.of(attempt), outcome: outcome.kind, ms: Math.round(ticks() - began) })
     return outcome
   }
 }

@@ -4,31 +4,31 @@ import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createCheckpointStore } from '../feed/checkpoint-store.ts'
 import { everything } from '../workers/sharing.ts'
-import { createAssess, IN_CONFLICT, typesAndStatesOf, type Assess, type DispatchTable } from './assess.ts'
+import { createClassify, IN_CONFLICT, typesAndStatesOf, type Classify, type DispatchTable } from './classify.ts'
 import { createAskHeld } from './claims/ask-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
 import { createOutcomeLog } from './outcome-log.ts'
 import { createResolve } from './conflicts/resolve.ts'
-import { Counts } from './counts.ts'
+import { Counters } from './counters.ts'
 import { Dispatch } from './dispatch.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { createExecute } from './execute.ts'
-import { Arrivals } from './finding/arrivals.ts'
+import { RowDispatcher } from './finding/row-dispatcher.ts'
 import { Backlog } from './finding/backlog.ts'
-import { DueQueue } from './finding/due.ts'
-import { createLanes } from './finding/lanes.ts'
-import { createLook } from './finding/look.ts'
+import { DelayQueue } from './finding/delay-queue.ts'
+import { createHandlerQueues } from './finding/handler-queues.ts'
+import { createReadAndDispatch } from './finding/read-and-dispatch.ts'
 import { createReadInParts } from './finding/read.ts'
-import { createRounds } from './finding/rounds.ts'
+import { createResync } from './finding/resync.ts'
 import { Watch } from './finding/watch.ts'
 import { createRunAttempt } from './run-attempt.ts'
-import { createLife } from './life.ts'
+import { createTelemetry } from './telemetry.ts'
 import { Quarantine } from './quarantine.ts'
-import { createRecover } from './recover.ts'
+import { createRescue } from './rescue.ts'
 import { createSaveOutcome } from './save-outcome.ts'
-import { createStamp } from './stamp.ts'
+import { createStartTimeout } from './start-timeout.ts'
 import { createWriteDoc } from './write-doc.ts'
 import { declaredStates, type UndeclaredCount } from './undeclared.ts'
 import { createWaits } from './waits.ts'
@@ -41,12 +41,12 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const { database, mailer, workers, events, worker, clock, random, log } = options
   const {
     part = everything,
-    counts = new Counts(),
+    counts = new Counters(),
     byteBudget = createByteBudget(12 * 1024 * 1024),
     turns = new Semaphore(() => 2),
     quarantine = new Quarantine(options.clock),
     leaseMs = 30_000,
-    sweepMs = 60_000,
+    resyncMs = 60_000,
     heartbeatMs,
     visit,
   } = options
@@ -61,14 +61,14 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const contest = createContest({ database, writeDoc, askHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
   const branchCheck = createBranchCheck({ database, askHeld, clock, random, signal })
-  const life = createLife(events, database.name, counts)
+  const telemetry = createTelemetry(events, database.name, counts)
   const execute = createExecute({
-    ...{ database, writer, writeDoc, mailer, workers, events, life, machines, ticks, log },
+    ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, ticks, log },
     now: () => clock.now(),
   })
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })
-  const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, life, tell, clock, random, log })
-  const laneOf = createLanes(byteBudget, (registration) =>
+  const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log })
+  const queueOf = createHandlerQueues(byteBudget, (registration) =>
     createRunAttempt({
       registration,
       claims,
@@ -76,38 +76,38 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       execute,
       saveOutcome,
       quarantine,
-      life,
+      telemetry,
       ticks,
       log,
       closing,
     }),
   )
   let current = workOut(options.table)
-  const assess: Assess = (doc, now) => current.assess(doc, now)
-  const due = new DueQueue(clock, sweepMs * 2)
-  if (visit?.nextAt !== undefined) due.later(visit.nextAt)
+  const classify: Classify = (doc, now) => current.classify(doc, now)
+  const delayQueue = new DelayQueue(clock, resyncMs * 2)
+  if (visit?.nextAt !== undefined) delayQueue.later(visit.nextAt)
   const dispatch = new Dispatch({
-    ...{ assess, laneOf, due, leases: waits.leases, counts, clock, log },
+    ...{ classify, queueOf, delayQueue, leases: waits.leases, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
       part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
-    recover: { run: createRecover({ writeDoc, life, clock, random, log }), share: byteBudget.share() },
+    rescue: { run: createRescue({ writeDoc, telemetry, clock, random, log }), share: byteBudget.share() },
     resolve: {
-      run: createResolve({ database, writer, table: options.table, due, waits, life, clock, log, signal }),
+      run: createResolve({ database, writer, table: options.table, delayQueue, waits, telemetry, clock, log, signal }),
       share: byteBudget.share(),
     },
-    stamp: createStamp({ writeDoc, clock, log }),
-    onFull: (lane) => backlog.add(lane),
+    startTimeout: createStartTimeout({ writeDoc, clock, log }),
+    onFull: (queue) => backlog.add(queue),
   })
   const readInParts = createReadInParts(database, dispatch.attempts, log)
-  const look = createLook(dispatch, readInParts)
-  const backlog = new Backlog({ database, part, look, clock, random, log })
-  const arrivals = new Arrivals({
-    ...{ part, assess, dispatch, backlog, readInParts, clock, random },
-    onUndeclared: () => visit && rounds.listSoon(), // one that is followed is listed every minute
+  const readAndDispatch = createReadAndDispatch(dispatch, readInParts)
+  const backlog = new Backlog({ database, part, readAndDispatch, clock, random, log })
+  const rowDispatcher = new RowDispatcher({
+    ...{ part, classify, dispatch, backlog, readInParts, clock, random },
+    onUndeclared: () => visit && resync.soon(), // one that is followed is listed every minute
   })
   const checkpoints = visit?.checkpoints ?? createCheckpointStore(database, worker)
   const watch = new Watch({
-    ...{ database, part, arrivals, checkpoints, life, clock, random, log },
+    ...{ database, part, rowDispatcher, checkpoints, telemetry, clock, random, log },
     onReplaced: (stopped) => {
       dispatch.forgetPast()
       return prepare(stopped)
@@ -116,14 +116,14 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     ...(heartbeatMs && { heartbeatMs }),
     read: visit?.read,
   })
-  const rounds = createRounds({
-    ...{ database, part, due, look, backlog, sweepMs, clock, random, log, prepare },
+  const resync = createResync({
+    ...{ database, part, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log, prepare },
     table: () => current.table,
     undeclared: noteUndeclared,
-    sweepFirst: visit?.listFirst ?? true,
+    resyncFirst: visit?.listFirst ?? true,
     whenCaughtUp: async () => {
       await watch.caughtUp
-      await arrivals.whenRead()
+      await rowDispatcher.whenRead()
       await dispatch.attempts.whenIdle()
     },
   })
@@ -131,7 +131,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   /** What is handled now: after a deploy it may be more. */
   function workOut(table: DispatchTable) {
     for (const pair of typesAndStatesOf(table)) counts.of(pair) // what has not happened yet is told, too
-    return { table, assess: createAssess(table) }
+    return { table, classify: createClassify(table) }
   }
 
   function noteUndeclared(now: readonly UndeclaredCount[]): void {
@@ -158,8 +158,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     const table = (await options.matchAgain?.(rev, stopped)) ?? current.table
     if (table === current.table) return
     current = workOut(table)
-    rounds.listSoon()
+    resync.soon()
   }
 
-  return { counts, claims, due, dispatch, backlog, arrivals, watch, rounds }
+  return { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync }
 }

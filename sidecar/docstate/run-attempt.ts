@@ -4,7 +4,7 @@ import type { BranchCheck } from './claims/branch-check.ts'
 import type { Claims } from './claims/claims.ts'
 import type { Execute } from './execute.ts'
 import { timesLost, type Attempt } from './attempt.ts'
-import type { Life } from './life.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { SaveOutcome } from './save-outcome.ts'
 import type { WriteResult } from './write-doc.ts'
@@ -18,7 +18,7 @@ export interface RunAttemptOptions {
   readonly saveOutcome: SaveOutcome
   /** Of all handlers of the process. */
   readonly quarantine: Quarantine
-  readonly life: Life
+  readonly telemetry: Telemetry
   readonly ticks: () => number
   readonly log: Logger
   /** Aborted once no further handler may start. */
@@ -56,9 +56,10 @@ const MAX_REASONS = 10
  * What was running when a worker was lost runs apart (`quarantine.ts`): then it is known which one it dies of.
  */
 export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
-  const { registration, claims, branchCheck, execute, saveOutcome, quarantine, life, ticks, log, closing } = options
+  const { registration, claims, branchCheck, execute, saveOutcome, quarantine, telemetry, ticks, log, closing } =
+    options
   const { concurrency } = registration.options
-  const counts = life.counts.of(registration)
+  const counts = telemetry.counts.of(registration)
   const unsafe = registration.mode === 'unsafe'
   const running = new Semaphore(() => concurrency)
   const beginning = new Semaphore(groupSize)
@@ -92,12 +93,12 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
     counts.claims[claim.kind] += 1
     tellRefusal(attempt, claim)
     if (claim.kind === 'lost') {
-      life.channel('claim:lost')?.publish(life.of(attempt))
+      telemetry.channel('claim:lost')?.publish(telemetry.of(attempt))
       return 'not-ours'
     }
     if (claim.kind === 'accepted') return 'look-again'
     if (claim.kind === 'refused') return 'not-taken'
-    life.channel('claim:won')?.publish(life.of(attempt))
+    telemetry.channel('claim:won')?.publish(telemetry.of(attempt))
     await branchCheck(attempt)
     await run.enter() // again, if it was contested
     await begin.enter() // or if an answer was lost

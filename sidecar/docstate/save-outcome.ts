@@ -8,7 +8,7 @@ import type { Claims } from './claims/claims.ts'
 import { errored, failed, parked, saved } from './documents.ts'
 import type { Attempt } from './attempt.ts'
 import type { AttemptEnd } from './run-attempt.ts'
-import type { Life } from './life.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { TellOutcome } from './outcome-log.ts'
 import type { WriteDoc, WriteResult } from './write-doc.ts'
 import type { Outcome } from './types.ts'
@@ -17,7 +17,7 @@ export interface SaveOutcomeOptions {
   readonly writeDoc: WriteDoc
   readonly claims: Claims
   readonly machines: Machines
-  readonly life: Life
+  readonly telemetry: Telemetry
   readonly tell: TellOutcome
   readonly clock: Clock
   readonly random: Random
@@ -33,7 +33,7 @@ export function createSaveOutcome({
   writeDoc,
   claims,
   machines,
-  life,
+  telemetry,
   tell,
   clock,
   random,
@@ -87,7 +87,7 @@ export function createSaveOutcome({
 
     if (written?.kind === 'stored' || written?.kind === 'accepted') {
       attempt.saved = true
-      life.written(attempt)
+      telemetry.written(attempt)
       tell(attempt, outcome)
     } else if (outcome.kind === 'stopped') tell(attempt, outcome)
     if (written?.kind === 'refused') log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of it')

@@ -1,5 +1,5 @@
 import type { ByteBudget } from '../core/byte-budget.ts'
-import type { Counts } from '../docstate/counts.ts'
+import type { Counters } from '../docstate/counters.ts'
 import type { Engine } from '../docstate/engine.ts'
 import type { DbUpdatesCounts } from '../global-changes/reading/db-updates.ts'
 import type { GlobalChangesCounts } from '../global-changes/writing/global-changes.ts'
@@ -16,7 +16,7 @@ export interface Sources {
   /** Of the databases that are served now. */
   readonly engines: ReadonlyMap<string, Engine>
   /** What engines have counted, by the name or glob that their databases are served by. */
-  readonly tallies: ReadonlyMap<string, Counts>
+  readonly tallies: ReadonlyMap<string, Counters>
   readonly visited: () => VisitedReading
   readonly byteBudget: ByteBudget
   readonly mails: MailCounts

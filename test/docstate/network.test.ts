@@ -111,7 +111,7 @@ test('what the feed does not tell is found by looking', async () => {
   const { db, proxy, through } = await setUp()
   const ran: string[] = []
   proxy.plan((request) => (isFeed(request) ? silentFeed : undefined))
-  await startRig(through, invoice(ran), { sweepMs: 300 })
+  await startRig(through, invoice(ran), { resyncMs: 300 })
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   await db.put({ _id: 'p', type: 'order', state: 'paid' })
@@ -133,7 +133,7 @@ const silentFeed: Fault = async (exchange) => {
 test('an idle sidecar writes nothing, and its own writes wake nothing', async () => {
   const { db, proxy, through } = await setUp()
   const ran: string[] = []
-  await startRig(through, invoice(ran), { sweepMs: 200 })
+  await startRig(through, invoice(ran), { resyncMs: 200 })
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   const place = (request: SeenRequest) => request.path.includes('/_local/') && request.method === 'PUT'

@@ -73,11 +73,11 @@ test('a handler that returns nothing is not run again, whatever looks at the doc
       runs += 1
       return Promise.resolve()
     })
-  const first = await startRig(db, register, { worker: 'one', sweepMs: 100 })
+  const first = await startRig(db, register, { worker: 'one', resyncMs: 100 })
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(docstateIn(await db.get('o'))?.handled).toBeTypeOf('string'))
   await first.stop()
-  const second = await startRig(db, register, { worker: 'two', sweepMs: 100 })
+  const second = await startRig(db, register, { worker: 'two', resyncMs: 100 })
   await db.put({ _id: 'p', type: 'order', state: 'paid' })
   await eventually(async () => expect(docstateIn(await db.get('p'))?.handled).toBeTypeOf('string'))
   await second.stop()
@@ -103,7 +103,7 @@ test('a claim is renewed as long as its handler runs, so that nobody takes it ov
   await startRig(db, register, { worker: 'one', leaseMs: 1000 })
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await began.opened
-  await startRig(db, register, { worker: 'two', leaseMs: 1000, sweepMs: 100 })
+  await startRig(db, register, { worker: 'two', leaseMs: 1000, resyncMs: 100 })
   const claimedAt = () => db.get('o').then((doc) => Date.parse((docstateIn(doc)!.claim as { at: string }).at))
   const first = await claimedAt()
   await eventually(async () => expect((await claimedAt()) - first).toBeGreaterThan(2500))

@@ -25,7 +25,7 @@ test('a state that its handler keeps ends all the same', async () => {
       control.safe('question', 'asked', async () => {
         runs += 1
       }),
-    { machines, sweepMs: 300 },
+    { machines, resyncMs: 300 },
   )
   await db.put({ _id: 'q', type: 'question', state: 'asked' })
   await eventually(async () => expect(await stateOf(db, 'q')).toBe('gone'))
@@ -45,7 +45,7 @@ test('a state does not end under the handler of another worker', async () => {
           await go.opened
           return { ...doc, state: 'done' }
         }),
-      { machines, worker, sweepMs: 200 },
+      { machines, worker, resyncMs: 200 },
     )
   }
   await db.put({ _id: 'j', type: 'job', state: 'begun' })
@@ -85,6 +85,6 @@ test('a document that was done with before its state had an end gets one', async
     state: 'asked',
     docstate: { state: 'asked', handled: isoTime(Date.now()) },
   })
-  await startRig(db, (control) => control.safe('question', 'asked', async () => {}), { machines, sweepMs: 300 })
+  await startRig(db, (control) => control.safe('question', 'asked', async () => {}), { machines, resyncMs: 300 })
   await eventually(async () => expect(await stateOf(db, 'q')).toBe('gone'))
 })

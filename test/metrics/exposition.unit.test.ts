@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it, test } from 'vitest'
-import { Counts } from '../../sidecar/docstate/counts.ts'
+import { Counters } from '../../sidecar/docstate/counters.ts'
 import { Entry } from '../../sidecar/indexes/entry.ts'
 import { GROUPS } from '../../sidecar/metrics/catalogue.ts'
 import { expose, type Format } from '../../sidecar/metrics/exposition.ts'
@@ -21,7 +21,7 @@ const families = async (sources = sourcesOf(), format: Format = 'prometheus') =>
 
 /** Something of everything, so that there is no metric without a sample. */
 function busy() {
-  const counts = new Counts()
+  const counts = new Counters()
   counts.of({ type: 'order', state: 'paid' }).took.add(3)
   for (const [i, database] of ['a', 'b'].entries()) {
     counts.undeclared.set(database, [{ type: 'order', state: 'payed', count: i + 1 }])
@@ -96,7 +96,7 @@ test('there are as many series as docs/metrics.md says', async () => {
     .slice(1)
     .map(Number)
   const count = async (patterns: number, handlers: number) => {
-    const tallies = new Map(Array.from({ length: patterns }, (_, n) => [`db${n}`, new Counts()]))
+    const tallies = new Map(Array.from({ length: patterns }, (_, n) => [`db${n}`, new Counters()]))
     for (const counts of tallies.values())
       for (let n = 0; n < handlers; n++) counts.of({ type: 'order', state: `state ${n}` })
     const served = await families(sourcesOf({ tallies }))
@@ -109,7 +109,7 @@ test('there are as many series as docs/metrics.md says', async () => {
 })
 
 test('values change as things happen, in both formats alike, whoever has asked before', async () => {
-  const counts = new Counts()
+  const counts = new Counters()
   const sources = sourcesOf({ tallies: new Map([['control', counts]]) })
   const handler = counts.of({ type: 'order', state: 'paid' })
   for (const [runs, format] of [
@@ -139,7 +139,7 @@ test('several who ask at once get the same', async () => {
 })
 
 test('of the databases of one name or glob counts are added, and of how long they are behind it is the longest', async () => {
-  const [control, users] = [new Counts(), new Counts()]
+  const [control, users] = [new Counters(), new Counters()]
   const engines = new Map([
     ['control', engineSaying(control, {}, { behindMs: 100 })],
     ['userdb-1', engineSaying(users, { inFlight: 2 }, { unread: 5, unsettled: 1, behindMs: 2500, slowHandlers: 1 })],
@@ -148,7 +148,7 @@ test('of the databases of one name or glob counts are added, and of how long the
   const tallies = new Map([
     ['control', control],
     ['userdb-*', users],
-    ['userdb-of "a\\b"', new Counts()],
+    ['userdb-of "a\\b"', new Counters()],
   ])
   const served = await families(sourcesOf({ engines, tallies }))
   const of = (database: string) => (name: string) => valueOf(served, `couchdb_sidecar_${name}`, { database })
@@ -188,7 +188,7 @@ test('what the parts keep is told under the name that is written beside it', asy
 })
 
 test('what engines have counted is told under the name that is written beside it', async () => {
-  const counts = new Counts()
+  const counts = new Counters()
   Object.assign(counts, { changes: 1, inVain: 4 })
   Object.assign(counts.feed, { broken: 2, rewound: 3 })
   Object.assign(counts.conflicts, { resolved: 5, stuck: 6 })

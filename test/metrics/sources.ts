@@ -1,6 +1,6 @@
 import { Histogram } from '../../sidecar/core/histogram.ts'
 import { createByteBudget } from '../../sidecar/core/byte-budget.ts'
-import { Counts } from '../../sidecar/docstate/counts.ts'
+import { Counters } from '../../sidecar/docstate/counters.ts'
 import type { Engine, EngineHealth, EngineLag } from '../../sidecar/docstate/engine.ts'
 import type { GlobalChangesCounts } from '../../sidecar/global-changes/writing/global-changes.ts'
 import { noArrivals } from '../../sidecar/inbox/counts.ts'
@@ -23,7 +23,7 @@ export const noIndexes: IndexesCounts = {
 export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),
-  tallies: new Map([['control', new Counts()]]),
+  tallies: new Map([['control', new Counters()]]),
   visited: () => ({ databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 }),
   byteBudget: createByteBudget(1000),
   mails: noMails(),
@@ -37,7 +37,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
 })
 
 /** What an engine tells of itself, without one. */
-export function engineSaying(counts: Counts, health: Partial<EngineHealth>, lag: Partial<EngineLag> = {}): Engine {
+export function engineSaying(counts: Counters, health: Partial<EngineHealth>, lag: Partial<EngineLag> = {}): Engine {
   return {
     counts,
     health: () => ({

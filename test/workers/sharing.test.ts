@@ -133,7 +133,7 @@ test('documents of a worker that lives and does nothing are taken at the second 
   const db = await freshDb('sharing')
   const idler = startRegistry(db)
   idler.register('sidecar', 'a', { timeoutMs: 1000 })
-  const worker = await startWorker(db, 'b', { sweepMs: 500 })
+  const worker = await startWorker(db, 'b', { resyncMs: 500 })
   await eventually(() => expect(worker.registry.members('sidecar')?.members).toHaveLength(2))
   await writeOrders(db, idsOf(0, 50))
   await expectInvoiced(db, 50)

@@ -1,7 +1,7 @@
 import { compareRevs } from '../../couch/revs.ts'
 import { createHash } from 'node:crypto'
 import type { Doc, Leaf, StoredDoc } from '../../couch/documents.ts'
-import { docstateOf, isClaim } from '../assess.ts'
+import { docstateOf, isClaim } from '../classify.ts'
 import type { Attempt } from '../attempt.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { StoredDoc } from '../../couch/documents.ts'
-import { docstateOf, isClaim } from '../assess.ts'
+import { docstateOf, isClaim } from '../classify.ts'
 import { LeaseWatch } from '../claims/lease-watch.ts'
 
 /** Longer than the longest lease, and than the time between two looks at a document that waits for one. */
@@ -11,7 +11,7 @@ const KEPT_MS = 1_200_000
  */
 export class BranchLeases {
   readonly #ticks: () => number
-  #recent = new Map<string, LeaseWatch>()
+  #ownRevisions = new Map<string, LeaseWatch>()
   #older = new Map<string, LeaseWatch>()
   #turned: number
 
@@ -22,7 +22,7 @@ export class BranchLeases {
 
   /** How many documents are watched. */
   get size(): number {
-    return this.#recent.size + this.#older.size
+    return this.#ownRevisions.size + this.#older.size
   }
 
   /** Milliseconds until the last claim on any of these is over or may be taken over; 0 if there is none. */
@@ -35,19 +35,19 @@ export class BranchLeases {
   }
 
   forget(id: string): void {
-    this.#recent.delete(id)
+    this.#ownRevisions.delete(id)
     this.#older.delete(id)
   }
 
   #watchOf(id: string): LeaseWatch {
     if (this.#ticks() - this.#turned > KEPT_MS) {
-      this.#older = this.#recent
-      this.#recent = new Map()
+      this.#older = this.#ownRevisions
+      this.#ownRevisions = new Map()
       this.#turned = this.#ticks()
     }
-    const watch = this.#recent.get(id) ?? this.#older.get(id) ?? new LeaseWatch(this.#ticks)
+    const watch = this.#ownRevisions.get(id) ?? this.#older.get(id) ?? new LeaseWatch(this.#ticks)
     this.#older.delete(id)
-    this.#recent.set(id, watch)
+    this.#ownRevisions.set(id, watch)
     return watch
   }
 }

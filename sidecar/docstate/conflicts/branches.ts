@@ -1,6 +1,6 @@
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { docstateOf, isClaim } from '../assess.ts'
+import { docstateOf, isClaim } from '../classify.ts'
 import { withDocstate } from '../documents.ts'
 import { compareRevs } from '../../couch/revs.ts'
 import type { Docstate } from '../types.ts'

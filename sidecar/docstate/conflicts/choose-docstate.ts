@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Doc } from '../../couch/documents.ts'
-import { docstateOf, isClaim } from '../assess.ts'
+import { docstateOf, isClaim } from '../classify.ts'
 import { effectsDone } from '../attempt.ts'
 import type { Conflict } from './merge.ts'
 import type { Docstate } from '../types.ts'

@@ -1,6 +1,6 @@
 import type { Machine } from '../../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
-import { docstateOf } from '../assess.ts'
+import { docstateOf } from '../classify.ts'
 import { compareRevs } from '../../couch/revs.ts'
 
 /** Two revisions of a document that stand beside each other. */

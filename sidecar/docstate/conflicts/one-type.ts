@@ -1,6 +1,6 @@
 import type { StoredDoc } from '../../couch/documents.ts'
 import { compareRevs } from '../../couch/revs.ts'
-import { docstateOf, typesOf, type DispatchTable } from '../assess.ts'
+import { docstateOf, typesOf, type DispatchTable } from '../classify.ts'
 import { isKnown } from './merge.ts'
 
 /** Branches that are of the type which the document has, and those of others: a field of one means nothing in another. */

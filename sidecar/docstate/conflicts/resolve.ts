@@ -6,15 +6,15 @@ import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { CouchError, type CouchErrorCode } from '../../couch/errors.ts'
 import type { Writer } from '../../couch/writer.ts'
-import { docstateOf, type DispatchTable } from '../assess.ts'
+import { docstateOf, type DispatchTable } from '../classify.ts'
 import { withDocstate } from '../documents.ts'
 import { readBranches, type Branches } from './branches.ts'
 import { carryBodies, MOST_BYTES } from './carry.ts'
-import type { DueQueue } from '../finding/due.ts'
+import type { DelayQueue } from '../finding/delay-queue.ts'
 import { fold, mergedAlready, naming, ownerless, sameDocument, type Branch } from './fold.ts'
 import type { RunAttempt } from '../run-attempt.ts'
 import { oneType, type OneType } from './one-type.ts'
-import type { Life } from '../life.ts'
+import type { Telemetry } from '../telemetry.ts'
 import { takingOut } from '../claims/rivals.ts'
 import type { Waits } from '../waits.ts'
 
@@ -22,9 +22,9 @@ export interface ResolveOptions {
   readonly database: Database
   readonly writer: Writer
   readonly table: DispatchTable
-  readonly due: DueQueue
+  readonly delayQueue: DelayQueue
   readonly waits: Pick<Waits, 'branches' | 'stuck'>
-  readonly life: Life
+  readonly telemetry: Telemetry
   readonly clock: Clock
   readonly log: Logger
   /** Ends all retries. */
@@ -46,7 +46,7 @@ const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_requ
  * CouchDB shows, naming the others; then those go. Whoever finds only the first done sees the names, and does the second.
  */
 export function createResolve(options: ResolveOptions): RunAttempt {
-  const { database, writer, table, due, life, clock, log, signal } = options
+  const { database, writer, table, delayQueue, telemetry, clock, log, signal } = options
   const { branches: leases, stuck } = options.waits
   const carrying = createMutex() // bodies of attachments: of one document at a time
 
@@ -112,7 +112,7 @@ export function createResolve(options: ResolveOptions): RunAttempt {
     if (losing.length > 0) {
       const waitMs = leases.remaining(id, [shown, ...losing])
       if (waitMs > 0) {
-        due.add(id, clock.now() + waitMs)
+        delayQueue.add(id, clock.now() + waitMs)
         return undefined
       }
       const merged = await merge(id, branches, typed)
@@ -131,7 +131,7 @@ export function createResolve(options: ResolveOptions): RunAttempt {
     const { id, doc } = attempt
     const restMs = stuck.remaining(doc)
     if (restMs > 0) {
-      due.add(id, clock.now() + restMs)
+      delayQueue.add(id, clock.now() + restMs)
       return 'settled'
     }
     try {
@@ -140,18 +140,20 @@ export function createResolve(options: ResolveOptions): RunAttempt {
       if (step.kind === 'stuck') {
         const { why, hint } = step
         const isNews = stuck.add(doc)
-        if (isNews) life.counts.conflicts.stuck += 1
-        due.add(id, clock.now() + stuck.remaining(doc))
+        if (isNews) telemetry.counts.conflicts.stuck += 1
+        delayQueue.add(id, clock.now() + stuck.remaining(doc))
         log[isNews ? 'error' : 'debug']({ doc: id, type: doc.type, why, hint }, 'a conflict cannot be resolved')
         return 'settled'
       }
-      if (step.kind === 'again') due.add(id, clock.now() + AGAIN_MS)
+      if (step.kind === 'again') delayQueue.add(id, clock.now() + AGAIN_MS)
       else {
         leases.forget(id)
         stuck.forget(id)
-        life.counts.conflicts.resolved += 1
+        telemetry.counts.conflicts.resolved += 1
         const branches = 1 + (doc._conflicts?.length ?? 0)
-        life.channel('conflict:resolved')?.publish({ ...life.of(attempt), state: String(doc.state), branches })
+        telemetry
+          .channel('conflict:resolved')
+          ?.publish({ ...telemetry.of(attempt), state: String(doc.state), branches })
         log.info({ doc: id, type: doc.type }, 'conflict resolved')
       }
       return 'settled'

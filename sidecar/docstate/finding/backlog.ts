@@ -6,14 +6,14 @@ import { withTimeout } from '../../core/timeout.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
 import type { Part } from '../../workers/sharing.ts'
-import type { Lane } from './lanes.ts'
-import type { Look } from './look.ts'
+import type { HandlerQueue } from './handler-queues.ts'
+import type { ReadAndDispatch } from './read-and-dispatch.ts'
 import { pages } from './pages.ts'
 
 export interface BacklogOptions {
   readonly database: Database
   readonly part: Part
-  readonly look: Look
+  readonly readAndDispatch: ReadAndDispatch
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -21,12 +21,12 @@ export interface BacklogOptions {
 
 /** How long the feed waits for a handler, and with it the documents of all others. */
 const HOLD_MS = 2000
-/** As long as this no handler of a lane has ended, with all of its memory taken. */
+/** As long as this no handler of a queue has ended, with all of its memory taken. */
 const STUCK_MS = 60_000
 
-/** A lane with more work than it has room for. */
+/** A queue with more work than it has room for. */
 interface Behind {
-  readonly lane: Lane
+  readonly queue: HandlerQueue
   list: AsyncGenerator<string[]> | undefined
   /** Found, and not yet offered. */
   ids: readonly string[]
@@ -40,33 +40,34 @@ interface Behind {
  */
 export class Backlog {
   readonly #options: BacklogOptions
-  readonly #behind = new Map<Lane, Behind>()
+  readonly #behind = new Map<HandlerQueue, Behind>()
   #woken: () => void = () => undefined
 
   constructor(options: BacklogOptions) {
     this.#options = options
   }
 
-  /** How many lanes have more work than room. */
+  /** How many queues have more work than room. */
   get size(): number {
     return this.#behind.size
   }
 
-  /** For the feed: waits a little for room in a full lane. True if there is; otherwise the list has the document. */
-  async hold(lane: Lane, signal: AbortSignal): Promise<boolean> {
+  /** For the feed: waits a little for room in a full queue. True if there is; otherwise the list has the document. */
+  async hold(queue: HandlerQueue, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options
-    if (!this.#behind.has(lane) && (await withTimeout(clock, HOLD_MS, lane.share.whenRoom(signal), signal))) return true
-    this.add(lane)
+    if (!this.#behind.has(queue) && (await withTimeout(clock, HOLD_MS, queue.share.whenRoom(signal), signal)))
+      return true
+    this.add(queue)
     return false
   }
 
-  /** Reads from the list what is ready in this lane, as there is room. */
-  add(lane: Lane): void {
-    const known = this.#behind.get(lane)
+  /** Reads from the list what is ready in this queue, as there is room. */
+  add(queue: HandlerQueue): void {
+    const known = this.#behind.get(queue)
     if (known) known.again = true
     else {
-      this.#behind.set(lane, { lane, list: undefined, ids: [], again: false })
-      this.#options.log.debug(namesOf(lane), 'its handler is behind; what waits for it is read from the list')
+      this.#behind.set(queue, { queue, list: undefined, ids: [], again: false })
+      this.#options.log.debug(namesOf(queue), 'its handler is behind; what waits for it is read from the list')
       this.#woken()
     }
   }
@@ -76,13 +77,13 @@ export class Backlog {
     const { clock, random, log } = this.#options
     for (;;) {
       const behind = await this.#nextWithRoom(signal)
-      this.#behind.delete(behind.lane) // and set again as the last: each in turn
-      this.#behind.set(behind.lane, behind)
+      this.#behind.delete(behind.queue) // and set again as the last: each in turn
+      this.#behind.set(behind.queue, behind)
       try {
         await this.#step(behind, signal)
       } catch (thrown) {
         if (!(thrown instanceof CouchError)) throw thrown
-        log.debug({ ...namesOf(behind.lane), code: thrown.code }, 'could not read what waits')
+        log.debug({ ...namesOf(behind.queue), code: thrown.code }, 'could not read what waits')
         behind.list = undefined
         await clock.sleep(1000 + random() * 4000, signal)
       }
@@ -90,15 +91,15 @@ export class Backlog {
   }
 
   async #step(behind: Behind, signal: AbortSignal): Promise<void> {
-    const { lane } = behind
+    const { queue } = behind
     if (behind.ids.length > 0) {
-      behind.ids = await this.#options.look(behind.ids, () => false, signal)
+      behind.ids = await this.#options.readAndDispatch(behind.ids, () => false, signal)
       return
     }
-    behind.list ??= this.#list(lane, signal)
+    behind.list ??= this.#list(queue, signal)
     const { value, done } = (await behind.list.next()) as IteratorResult<string[], undefined>
     if (!done) behind.ids = value
-    else if (!behind.again) this.#behind.delete(lane)
+    else if (!behind.again) this.#behind.delete(queue)
     else {
       behind.list = undefined
       behind.again = false
@@ -109,20 +110,20 @@ export class Backlog {
     for (;;) {
       signal.throwIfAborted()
       const all = [...this.#behind.values()]
-      const found = all.find(({ lane }) => !lane.share.full)
+      const found = all.find(({ queue }) => !queue.share.full)
       if (found) return found
       await this.#pause(all, signal)
     }
   }
 
-  /** Until there is room in one of these lanes, or a lane is added, or a minute is over. */
+  /** Until there is room in one of these queues, or a queue is added, or a minute is over. */
   async #pause(full: readonly Behind[], signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options
     const done = new AbortController()
-    const held = full.map(({ lane }) => lane.share.used)
+    const held = full.map(({ queue }) => queue.share.used)
     const added = new Promise<void>((resolve) => (this.#woken = resolve))
     const inTime = await untilAny([signal, done.signal], async (until) => {
-      const rooms = full.map(({ lane }) => lane.share.whenRoom(until))
+      const rooms = full.map(({ queue }) => queue.share.whenRoom(until))
       try {
         return await withTimeout(clock, STUCK_MS, Promise.race([...rooms, added]), signal)
       } finally {
@@ -130,13 +131,13 @@ export class Backlog {
         await Promise.allSettled(rooms)
       }
     })
-    for (const [at, { lane }] of inTime ? [] : full.entries()) {
-      if (lane.share.used === held[at]) log.warn(namesOf(lane), 'none of its handlers has ended for a minute')
+    for (const [at, { queue }] of inTime ? [] : full.entries()) {
+      if (queue.share.used === held[at]) log.warn(namesOf(queue), 'none of its handlers has ended for a minute')
     }
   }
 
   /** Ids of what is ready, and of what is due, as far as it is ours. */
-  async *#list({ registration }: Lane, signal: AbortSignal): AsyncGenerator<string[]> {
+  async *#list({ registration }: HandlerQueue, signal: AbortSignal): AsyncGenerator<string[]> {
     const { database, part, clock } = this.#options
     const { type, state } = registration
     const now = isoTime(clock.now())
@@ -149,4 +150,4 @@ export class Backlog {
   }
 }
 
-const namesOf = ({ registration: { type, state } }: Lane) => ({ type, state })
+const namesOf = ({ registration: { type, state } }: HandlerQueue) => ({ type, state })

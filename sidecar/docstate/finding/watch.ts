@@ -11,8 +11,8 @@ import { FeedLag } from '../../feed/lag.ts'
 import type { CheckpointStore, Rest } from '../../feed/checkpoint-store.ts'
 import { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
-import type { Life } from '../life.ts'
-import type { Arrivals } from './arrivals.ts'
+import type { Telemetry } from '../telemetry.ts'
+import type { RowDispatcher } from './row-dispatcher.ts'
 import { DDOC_ID } from './pages.ts'
 
 /** Tells what changes after a checkpoint, for ever. */
@@ -21,9 +21,9 @@ export type ReadFeed = (from: Checkpoint | undefined, signal: AbortSignal) => As
 export interface WatchOptions {
   readonly database: Database
   readonly part: Part
-  readonly arrivals: Arrivals
+  readonly rowDispatcher: RowDispatcher
   readonly checkpoints: CheckpointStore
-  readonly life: Life
+  readonly telemetry: Telemetry
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -142,8 +142,8 @@ export class Watch {
   }
 
   async #take(event: FeedEvent<Change>, signal: AbortSignal): Promise<void> {
-    const { log, life } = this.#options
-    const { database, counts } = life
+    const { log, telemetry } = this.#options
+    const { database, counts } = telemetry
     this.#atEnd = event.kind === 'caught-up'
     switch (event.kind) {
       case 'rows':
@@ -151,7 +151,7 @@ export class Watch {
         counts.changes += event.rows.length
         this.#lag.read(event.rows.length)
         for (const row of event.rows) if (row.id === DDOC_ID) await this.#takeDdoc(row, signal)
-        return this.#options.arrivals.take(event.rows, this.#progress, signal)
+        return this.#options.rowDispatcher.take(event.rows, this.#progress, signal)
       case 'caught-up':
         this.#lag.caughtUp()
         return this.#sayCaughtUp()
@@ -162,12 +162,12 @@ export class Watch {
         this.#from = undefined
         this.#lag.lost()
         counts.feed.rewound += 1
-        life.channel('feed:restarted')?.publish({ database, why: event.why })
+        telemetry.channel('feed:restarted')?.publish({ database, why: event.why })
         log.warn({ why: event.why }, 'the feed begins again from its start')
         return event.why === 'malformed-checkpoint' ? undefined : this.#options.onReplaced(signal)
       case 'connected':
         if (this.#trouble) log.info('the feed is back')
-        if (!this.#following) life.channel('feed:connected')?.publish({ database })
+        if (!this.#following) telemetry.channel('feed:connected')?.publish({ database })
         this.#following = true
         this.#isBroken = false
         this.#trouble = undefined
@@ -181,7 +181,7 @@ export class Watch {
         this.#lag.lost()
         counts.feed.broken += 1
         const { code, message: reason } = error
-        life.channel('feed:broken')?.publish({ database, code, reason, retry_in_ms: Math.round(retryInMs) })
+        telemetry.channel('feed:broken')?.publish({ database, code, reason, retry_in_ms: Math.round(retryInMs) })
         return log[news ? 'warn' : 'debug']({ code, reason, retryInMs }, 'the feed is broken')
       }
     }

@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.ts'
 import { SidecarError } from '../../core/errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { createAssess, docstateOf, type DispatchTable } from '../assess.ts'
+import { createClassify, docstateOf, type DispatchTable } from '../classify.ts'
 import { machineLines, stateIn } from './explain-machine.ts'
 import { failedTries, timesLost } from '../attempt.ts'
 import type { Registration } from '../types.ts'
@@ -106,8 +106,8 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
     ]
   }
   if (docstate?.failed_in) return ['"couchdb-sidecar retry" brings it back to be tried again.']
-  const assessment = createAssess(table)(doc, clock.now())
-  switch (assessment.kind) {
+  const classification = createClassify(table)(doc, clock.now())
+  switch (classification.kind) {
     case 'ignore':
     case 'undeclared':
       return []
@@ -120,14 +120,14 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
       return ['It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.']
     case 'wait': {
       const what = docstate?.retry_at ? 'The next try is due' : 'Its time in this state ends'
-      return [`${what} at ${new Date(assessment.until).toISOString()}.`]
+      return [`${what} at ${new Date(classification.until).toISOString()}.`]
     }
     case 'untimed':
       return ['Its time in this state begins when a sidecar sees it.']
     case 'claimed': {
-      const { worker, at, lease_ms, begun } = assessment.claim
+      const { worker, at, lease_ms, begun } = classification.claim
       const hasBegun = begun !== false
-      const parks = hasBegun && assessment.registration.options.onLost === 'park'
+      const parks = hasBegun && classification.registration.options.onLost === 'park'
       return [
         `The worker ${worker} holds it, renewed at ${at}.${hasBegun ? '' : ' Its handler has not begun.'}`,
         `If ${worker} gives no sign of life for ${lease_ms / 1000} s, another one takes over: it ${

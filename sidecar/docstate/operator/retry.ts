@@ -1,7 +1,7 @@
 import type { Database } from '../../couch/database.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import { docstateOf } from '../assess.ts'
+import { docstateOf } from '../classify.ts'
 import { withDocstate } from '../documents.ts'
 import { pages } from '../finding/pages.ts'
 import type { StateCount } from './status.ts'

@@ -1,4 +1,4 @@
-import type { Counts } from '../../docstate/counts.ts'
+import type { Counters } from '../../docstate/counters.ts'
 import { addUp } from '../../docstate/undeclared.ts'
 import type { EngineHealth, EngineLag } from '../../docstate/engine.ts'
 import { counter, defineGroup, gauge } from '../metric.ts'
@@ -13,7 +13,7 @@ const WRITER = 'couch/writer.ts'
 /** All that are followed by one name or glob. */
 interface Followed {
   readonly database: string
-  readonly counts: Counts
+  readonly counts: Counters
   readonly engines: readonly { readonly health: EngineHealth; readonly lag: EngineLag }[]
 }
 
@@ -59,7 +59,7 @@ export const ofDatabases = defineGroup({
     documents_undeclared: gauge(
       'documents',
       'Documents in a state that their machine does not declare: no handler takes them. Of a glob as of the last visits.',
-      'docstate/finding/sweep.ts',
+      'docstate/finding/list-waiting.ts',
       { type: 'of the documents', state: 'the one that is not declared' },
     ),
     conflicts_resolved_total: counter('documents', 'Conflicts of replication that were made one document.', RESOLVE),
@@ -80,7 +80,7 @@ export const ofDatabases = defineGroup({
     })
     const each = (valueOf: (one: Followed) => number) =>
       all.map((one) => [valueOf(one), { database: one.database }] as const)
-    const counted = (valueOf: (counts: Counts) => number) => each(({ counts }) => valueOf(counts))
+    const counted = (valueOf: (counts: Counters) => number) => each(({ counts }) => valueOf(counts))
     const added = (valueOf: (engine: Followed['engines'][number]) => number) =>
       each(({ engines }) => engines.reduce((sum, engine) => sum + valueOf(engine), 0))
     const longest = ({ engines }: Followed) => engines.reduce((most, { lag }) => Math.max(most, lag.behindMs), 0)

@@ -1,4 +1,4 @@
-import type { HandlerCounts } from '../../docstate/counts.ts'
+import type { HandlerCounters } from '../../docstate/counters.ts'
 import { counter, defineGroup, gauge, histogram } from '../metric.ts'
 import { DATABASE } from './databases.ts'
 
@@ -18,25 +18,30 @@ export const ofHandlers = defineGroup({
       'Documents in memory that wait for their claim, their turn or their save.',
       RUN_ATTEMPT,
     ),
-    handler_written_total: counter('documents', 'What was written down of runs and lost workers.', 'docstate/life.ts', {
-      as: 'saved, retry (failed, and tried again), error (failed for good), parked (a person decides)',
-    }),
+    handler_written_total: counter(
+      'documents',
+      'What was written down of runs and lost workers.',
+      'docstate/telemetry.ts',
+      {
+        as: 'saved, retry (failed, and tried again), error (failed for good), parked (a person decides)',
+      },
+    ),
     claims_total: counter('claims', 'Claims of unsafe documents.', RUN_ATTEMPT, {
       outcome: 'won, lost, unproven (by less than the quorum of a cluster), refused',
     }),
     claims_inherited_total: counter(
       'documents',
       'Documents taken over from workers that gave no sign of life.',
-      'docstate/recover.ts',
+      'docstate/rescue.ts',
     ),
   },
   read({ tallies }) {
     const all = [...tallies].flatMap(([database, counts]) =>
       [...counts.handlers()].map(({ counts, type, state }) => ({ counts, labels: { database, type, state } })),
     )
-    const each = <V>(valueOf: (counts: HandlerCounts) => V) =>
+    const each = <V>(valueOf: (counts: HandlerCounters) => V) =>
       all.map(({ counts, labels }) => [valueOf(counts), labels] as const)
-    const by = <L extends string>(label: L, numbersOf: (counts: HandlerCounts) => Readonly<Record<string, number>>) =>
+    const by = <L extends string>(label: L, numbersOf: (counts: HandlerCounters) => Readonly<Record<string, number>>) =>
       all.flatMap(({ counts, labels }) =>
         Object.entries(numbersOf(counts)).map(([value, number]) => {
           return [number, { ...labels, [label]: value } as typeof labels & Record<L, string>] as const

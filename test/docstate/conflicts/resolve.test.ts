@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
 import { everything } from '../../../sidecar/workers/sharing.ts'
-import { IN_CONFLICT } from '../../../sidecar/docstate/assess.ts'
+import { IN_CONFLICT } from '../../../sidecar/docstate/classify.ts'
 import { MOST_BYTES } from '../../../sidecar/docstate/conflicts/carry.ts'
 import type { Conflict, Resolver } from '../../../sidecar/docstate/conflicts/merge.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
@@ -81,7 +81,7 @@ test('a branch with more attachments than can be moved stays, which is told once
   const big = { content_type: 'image/png', data: Buffer.alloc(MOST_BYTES + 1, 7).toString('base64') }
   const db = await inConflict({ ours: { _attachments: { 'big.png': big } } })
   await db.put({ ...paid, _id: 'p' })
-  const { engine } = await startRig(db, invoice([]), { log, sweepMs: 300 })
+  const { engine } = await startRig(db, invoice([]), { log, resyncMs: 300 })
   await eventually(async () => expect((await db.get('p')).state).toBe('invoiced'))
   await sleep(1500)
   expect((await read(db))._conflicts).toHaveLength(1)
@@ -158,7 +158,7 @@ test('where deletions are refused the merge is written once, told once, and not 
       invoice([])(control)
       control.resolve('order', ({ ours, theirs }) => ({ ...ours, note: `${String(ours.note)}+${String(theirs.note)}` }))
     },
-    { log, sweepMs: 200 },
+    { log, resyncMs: 200 },
   )
   await eventually(() => expect(errors).toHaveLength(1))
   const { _rev } = await read(db)
@@ -183,6 +183,6 @@ test('a conflict is resolved by the worker that is responsible for it, and by an
   expect(other.engine.health().conflicts).toBe(0)
 
   const alone = await inConflict()
-  await startRig(alone, invoice([]), { part: partOf(false), sweepMs: 300 })
+  await startRig(alone, invoice([]), { part: partOf(false), resyncMs: 300 })
   await expectSettled(alone, { state: 'invoiced' })
 })

@@ -7,7 +7,7 @@ import type { Database } from '../../../sidecar/couch/database.ts'
 import { Backlog } from '../../../sidecar/docstate/finding/backlog.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
 import { handlerDefaults } from '../../../sidecar/docstate/handler-options.ts'
-import type { Lane } from '../../../sidecar/docstate/finding/lanes.ts'
+import type { HandlerQueue } from '../../../sidecar/docstate/finding/handler-queues.ts'
 import { everything } from '../../../sidecar/workers/sharing.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -38,7 +38,7 @@ async function expectAllDone(db: Database, count: number): Promise<void> {
 }
 
 /** Few documents fit in, and the sweep does not come to help. */
-const options = () => ({ byteBudget: createByteBudget(1_000_000), sweepMs: 3_600_000 })
+const options = () => ({ byteBudget: createByteBudget(1_000_000), resyncMs: 3_600_000 })
 
 test.each(sample(['unsafe', 'safe'] as const, 2))(
   'a %s handler that hangs holds up no other; what waited for it is found when it goes on',
@@ -120,7 +120,7 @@ test('says when none of its handlers has ended for a minute, and is quiet while 
   while (share.tryEnter(10));
   const handler = () => Promise.resolve()
   const registration = { type: 'slow', state: 'new', mode: 'safe', handler, options: handlerDefaults } as const
-  const lane: Lane = { registration, run: () => Promise.resolve('settled'), share }
+  const queue: HandlerQueue = { registration, run: () => Promise.resolve('settled'), share }
   const clock = createManualClock()
   const write = vi.fn()
   const backlog = new Backlog({
@@ -131,11 +131,11 @@ test('says when none of its handlers has ended for a minute, and is quiet while 
       random: Math.random,
       log: pino({}, { write }),
     },
-    look: () => Promise.reject(new Error('nothing is to be read while there is no room')),
+    readAndDispatch: () => Promise.reject(new Error('nothing is to be read while there is no room')),
   })
   const stopping = new AbortController()
   const running = backlog.run(stopping.signal)
-  backlog.add(lane)
+  backlog.add(queue)
   await vi.waitFor(() => expect(clock.sleeping).toBe(1))
   share.leave(10)
   await clock.advance(60_000)

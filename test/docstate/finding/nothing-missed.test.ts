@@ -100,7 +100,7 @@ test('a document changed while its handler ran is looked at again afterwards', a
 test('a design document that is taken away is brought again, and whatever comes meanwhile is handled', async () => {
   const db = await freshDb('missed')
   const ran: string[] = []
-  await startRig(db, invoice(ran), { prepare: () => installDocstate(db, {}), sweepMs: 1000 })
+  await startRig(db, invoice(ran), { prepare: () => installDocstate(db, {}), resyncMs: 1000 })
   await db.put({ _id: 'one', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'one')).toBe('invoiced'))
   const { _rev } = await db.get('_design/docstate')

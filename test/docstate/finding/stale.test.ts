@@ -62,7 +62,7 @@ test('a row of the feed that is older than what the list has brought is not take
         runs.push(doc._id)
         return Promise.resolve({ ...doc, state: 'invoiced' })
       }),
-    { sweepMs: 200 },
+    { resyncMs: 200 },
   )
   await db.put({ _id: 'first', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced'))

@@ -16,7 +16,7 @@ test('are counted by the list, and warned of once; those of no machine are not',
   await db.put({ _id: 'c', type: 'photo', state: 'paid' })
   const warned: { type?: string; state?: string; declared?: string }[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => warned.push(JSON.parse(line) as object) })
-  const { engine } = await startRig(db, invoice, { machines, sweepMs: 100, log })
+  const { engine } = await startRig(db, invoice, { machines, resyncMs: 100, log })
   const counted = () => engine.counts.undeclared.get(db.name)
   await eventually(() => expect(counted()).toEqual([{ type: 'order', state: 'paid', count: 2 }]))
 

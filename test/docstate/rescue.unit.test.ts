@@ -2,10 +2,10 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
-import { createLife } from '../../sidecar/docstate/life.ts'
+import { createTelemetry } from '../../sidecar/docstate/telemetry.ts'
 import { Attempt } from '../../sidecar/docstate/attempt.ts'
 import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
-import { createRecover } from '../../sidecar/docstate/recover.ts'
+import { createRescue } from '../../sidecar/docstate/rescue.ts'
 import type { WriteResult } from '../../sidecar/docstate/write-doc.ts'
 import type { Docstate, Registration } from '../../sidecar/docstate/types.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
@@ -30,16 +30,20 @@ async function recover({ stored = 'stored', docstate, begun = true, options }: L
   const claim = { worker: 'dead', token: 'its own', at: '2020-01-01T00:00:00.000Z', lease_ms: 1000, begun }
   const doc = { _id: 'o', _rev: '1-a', type: 'order', state: 'paid', docstate: { state: 'paid', claim, ...docstate } }
   const attempt = new Attempt(registration, doc, 'ours')
-  const life = createLife(createEvents({ log }), 'orders')
+  const telemetry = createTelemetry(createEvents({ log }), 'orders')
   let written: Doc | undefined
-  await createRecover({
+  await createRescue({
     writeDoc(_, doc) {
       if (stored === 'stored') written = attempt.doc = { ...doc, _rev: '2-b' }
       return Promise.resolve({ kind: stored } as WriteResult)
     },
-    ...{ clock: systemClock, random: Math.random, life, log },
+    ...{ clock: systemClock, random: Math.random, telemetry, log },
   })(attempt)
-  return { told: lines.map(({ msg, worker }) => `${worker}: ${msg}`), written, counts: life.counts.of(registration) }
+  return {
+    told: lines.map(({ msg, worker }) => `${worker}: ${msg}`),
+    written,
+    counts: telemetry.counts.of(registration),
+  }
 }
 
 test.each<[string, Lost, object]>([

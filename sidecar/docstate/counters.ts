@@ -5,7 +5,7 @@ import type { UndeclaredCount } from './undeclared.ts'
 import type { Outcome } from './types.ts'
 
 /** Of the documents of one type and state. */
-export class HandlerCounts {
+export class HandlerCounters {
   /** On their way now: they wait, run, or are being saved. */
   inFlight = 0
   /** Handlers that run now. */
@@ -31,7 +31,7 @@ interface TypeAndState {
  * What engines have done, as plain numbers, whether or not anybody asks. They only go up, but for those of what is
  * under way, and outlive the engines that add to them: of databases that come and go there is one for all.
  */
-export class Counts {
+export class Counters {
   /** Rows of the feed. */
   changes = 0
   /** Times the feed could not be read, and times it began again from its start. */
@@ -42,23 +42,23 @@ export class Counts {
   readonly writes = noWrites()
   /** Documents in states that their machines do not declare, by database, as of its last list: only where there are any. */
   readonly undeclared = new Map<string, readonly UndeclaredCount[]>()
-  readonly #handlers = new Map<string, TypeAndState & { readonly counts: HandlerCounts }>()
+  readonly #handlers = new Map<string, TypeAndState & { readonly counts: HandlerCounters }>()
   /** So that nothing is put together for each document. */
-  readonly #known = new WeakMap<TypeAndState, HandlerCounts>()
+  readonly #known = new WeakMap<TypeAndState, HandlerCounters>()
 
-  of(pair: TypeAndState): HandlerCounts {
+  of(pair: TypeAndState): HandlerCounters {
     const known = this.#known.get(pair)
     if (known) return known
     const { type, state } = pair
     const name = `${type}\0${state}`
-    const handler = this.#handlers.get(name) ?? { type, state, counts: new HandlerCounts() }
+    const handler = this.#handlers.get(name) ?? { type, state, counts: new HandlerCounters() }
     this.#handlers.set(name, handler)
     this.#known.set(pair, handler.counts)
     return handler.counts
   }
 
   /** Of every type and state that was asked for. */
-  handlers(): Iterable<TypeAndState & { readonly counts: HandlerCounts }> {
+  handlers(): Iterable<TypeAndState & { readonly counts: HandlerCounters }> {
     return this.#handlers.values()
   }
 }

@@ -5,12 +5,12 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { errored, failed, parked, released } from './documents.ts'
 import { timesLost, type Attempt } from './attempt.ts'
 import type { RunAttempt } from './run-attempt.ts'
-import type { Life } from './life.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { WriteDoc } from './write-doc.ts'
 
-export interface RecoverOptions {
+export interface RescueOptions {
   readonly writeDoc: WriteDoc
-  readonly life: Life
+  readonly telemetry: Telemetry
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -24,7 +24,7 @@ const MOST_LOST = 3
  * again, as if nothing had been. If it had, it is unknown whether its effect happened: `park` leaves that to a person,
  * `retry` counts it as a failed try, after which the handler runs again with the same key, and by itself.
  */
-export function createRecover({ writeDoc, life, clock, random, log }: RecoverOptions): RunAttempt {
+export function createRescue({ writeDoc, telemetry, clock, random, log }: RescueOptions): RunAttempt {
   /** What is written of it, and told. */
   function judge(attempt: Attempt, worker: string | undefined): { readonly doc: StoredDoc; readonly told: string } {
     const { registration, before } = attempt
@@ -56,9 +56,9 @@ export function createRecover({ writeDoc, life, clock, random, log }: RecoverOpt
       const { type, state } = attempt.registration
       attempt.saved = true
       log.warn({ doc: attempt.id, type, state, worker }, told)
-      life.counts.of(attempt.registration).inherited += 1
-      life.channel('claim:inherited')?.publish({ ...life.of(attempt), worker: String(worker) })
-      if (attempt.before?.claim?.begun !== false) life.written(attempt)
+      telemetry.counts.of(attempt.registration).inherited += 1
+      telemetry.channel('claim:inherited')?.publish({ ...telemetry.of(attempt), worker: String(worker) })
+      if (attempt.before?.claim?.begun !== false) telemetry.written(attempt)
     }
     return kind === 'refused' ? 'not-taken' : 'settled'
   }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { DueQueue } from '../../../sidecar/docstate/finding/due.ts'
+import { DelayQueue } from '../../../sidecar/docstate/finding/delay-queue.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 const HORIZON_MS = 120_000
 
 /** What the queue has given out so far, each time's ids together. */
-function watch(queue: DueQueue, signal: AbortSignal): string[][] {
+function watch(queue: DelayQueue, signal: AbortSignal): string[][] {
   const given: string[][] = []
   const run = async () => {
     for (;;) given.push(await queue.next(signal))
@@ -16,7 +16,7 @@ function watch(queue: DueQueue, signal: AbortSignal): string[][] {
 
 function start() {
   const clock = createManualClock()
-  const queue = new DueQueue(clock, HORIZON_MS)
+  const queue = new DelayQueue(clock, HORIZON_MS)
   const stopping = new AbortController()
   return { clock, queue, given: watch(queue, stopping.signal), stop: () => stopping.abort(new Error('over')) }
 }

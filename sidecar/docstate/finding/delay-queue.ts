@@ -5,9 +5,9 @@ const GRAIN_MS = 50
 
 /**
  * Ids of documents that want to be looked at, each with the time for it. Holds names, not documents, and an id once:
- * the earliest time counts. What lies beyond the horizon is not kept: the next sweep finds it.
+ * the earliest time counts. What lies beyond the horizon is not kept: the next resync finds it.
  */
-export class DueQueue {
+export class DelayQueue {
   readonly #at = new Map<string, number>()
   readonly #clock: Clock
   readonly #horizonMs: number
@@ -32,12 +32,12 @@ export class DueQueue {
     if (grained < this.#until) this.#wake?.()
   }
 
-  /** Something is due then that nobody has to remember: a sweep will find it. */
+  /** Something is due then that nobody has to remember: a resync will find it. */
   later(at: number): void {
     this.#later = Math.min(this.#later, at)
   }
 
-  /** A sweep begins, which finds out anew what is due beyond the horizon. Answers what was known of it. */
+  /** A resync begins, which finds out anew what is due beyond the horizon. Answers what was known of it. */
   forgetLater(): number {
     const known = this.#later
     this.#later = Infinity

@@ -1,18 +1,18 @@
 import type { Logger } from 'pino'
 import { isoTime, type Clock } from '../core/clock.ts'
-import { docstateOf } from './assess.ts'
+import { docstateOf } from './classify.ts'
 import { withDocstate } from './documents.ts'
 import type { RunAttempt } from './run-attempt.ts'
 import type { WriteDoc } from './write-doc.ts'
 
-export interface StampOptions {
+export interface StartTimeoutOptions {
   readonly writeDoc: WriteDoc
   readonly clock: Clock
   readonly log: Logger
 }
 
 /** Writes down when a state ends, where nobody has: so it ends on time whoever runs then. */
-export function createStamp({ writeDoc, clock, log }: StampOptions): (afterMs: number) => RunAttempt {
+export function createStartTimeout({ writeDoc, clock, log }: StartTimeoutOptions): (afterMs: number) => RunAttempt {
   return (afterMs) => async (attempt) => {
     const { id, doc } = attempt
     const docstate = { ...docstateOf(doc), state: String(doc.state), timeout_at: isoTime(clock.now() + afterMs) }

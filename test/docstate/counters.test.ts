@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Reject } from '../../sidecar/core/errors.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
-import { Counts } from '../../sidecar/docstate/counts.ts'
+import { Counters } from '../../sidecar/docstate/counters.ts'
 import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { delay, refuse, silence, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -58,7 +58,7 @@ test('runs are counted by their outcome, with how long they took, and so is what
 test('what runs and what waits is known while it does, and is nothing when the engine has stopped', async () => {
   const db = await freshDb('counts')
   const latch = createLatch()
-  const counts = new Counts()
+  const counts = new Counters()
   const rig = await startRig(
     db,
     (control) =>
@@ -140,7 +140,7 @@ test('what the server says is left to be read is told, while it is', async () =>
 })
 
 test('engines that share their counts are counted together', async () => {
-  const counts = new Counts()
+  const counts = new Counters()
   for (const db of [await freshDb('counts'), await freshDb('counts')]) {
     await startRig(db, invoice, { counts })
     await putAll(db, 2)

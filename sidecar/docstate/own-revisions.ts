@@ -9,7 +9,7 @@ const LONGEST_ID = 200
  * The last revisions that we saved, by which a row of the feed is known that is older than what has become of its
  * document: the list may have brought it earlier.
  */
-export class Recent {
+export class OwnRevisions {
   readonly #saved = new Map<string, { readonly rev: string; readonly asks: boolean }>()
 
   /** `asks`: for another handler, or another try. */

@@ -1,15 +1,15 @@
 import type { Dispatch } from '../dispatch.ts'
-import type { Lane } from './lanes.ts'
+import type { HandlerQueue } from './handler-queues.ts'
 import type { ReadInParts } from './read.ts'
 
 /**
- * Reads documents by their ids and offers them to the dispatch, a few at a time. `onFull` is called with a lane that
+ * Reads documents by their ids and offers them to the dispatch, a few at a time. `onFull` is called with a queue that
  * has no room for one, and says whether to go on with the others; answers the ids that were left. With `anyway` it takes
  * what is another worker's too.
  */
-export type Look = (
+export type ReadAndDispatch = (
   ids: readonly string[],
-  onFull: (lane: Lane) => boolean,
+  onFull: (queue: HandlerQueue) => boolean,
   signal: AbortSignal,
   anyway?: boolean,
 ) => Promise<readonly string[]>
@@ -17,8 +17,8 @@ export type Look = (
 /** When to try again to read what could not be read. */
 export const UNREADABLE_MS = 30_000
 
-export const createLook =
-  (dispatch: Dispatch, readInParts: ReadInParts): Look =>
+export const createReadAndDispatch =
+  (dispatch: Dispatch, readInParts: ReadInParts): ReadAndDispatch =>
   async (ids, onFull, signal, anyway) => {
     const wanted = ids.filter((id) => !dispatch.attempts.has(id))
     let left = wanted

@@ -3,27 +3,27 @@ import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Part, TypeAndState } from '../../workers/sharing.ts'
 import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
-import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../assess.ts'
+import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../classify.ts'
 import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, countRow, keyRow, type Listed } from './pages.ts'
 
-export interface SweepOptions {
+export interface ListWaitingOptions {
   readonly database: Database
   /** As it is now. */
   readonly table: () => DispatchTable
   readonly part: Part
   readonly clock: Clock
-  /** Documents due later than this from now are left to the next sweep. */
+  /** Documents due later than this from now are left to the next resync. */
   readonly horizonMs: number
   /** Told of the first document of each kind that is due later. */
   readonly later: (at: number) => void
-  /** Told at each sweep how many documents are in states that their machines do not declare. */
+  /** Told at each resync how many documents are in states that their machines do not declare. */
   readonly undeclared: (counts: readonly UndeclaredCount[]) => void
   /** Looks at documents of one type and state; `anyway` also at those of others. Says whether the next page is wanted. */
-  readonly look: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
+  readonly take: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
 }
 
 /** Finds every document that waits for us. Throws `CouchError`. */
-export type Sweep = (signal: AbortSignal) => Promise<void>
+export type ListWaiting = (signal: AbortSignal) => Promise<void>
 
 /** Of the documents of others as many are remembered of each type and state: so many are taken if their own worker does nothing. */
 const MAX_REMEMBERED = 1000
@@ -35,8 +35,8 @@ const MAX_REMEMBERED = 1000
  *
  * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */
-export function createSweep(options: SweepOptions): Sweep {
-  const { database, table, part, clock, horizonMs, later, undeclared, look } = options
+export function createListWaiting(options: ListWaitingOptions): ListWaiting {
+  const { database, table, part, clock, horizonMs, later, undeclared, take } = options
   let waited = new Set<string>()
 
   /** One question tells where there is anything at all: mostly there is nothing. */
@@ -85,8 +85,8 @@ export function createSweep(options: SweepOptions): Sweep {
           const isOurs = ({ id }: Listed) => status === 'claimed' || part.isOurs(pair, id)
           const ours = rows.filter(isOurs)
           const late = rows.filter((row) => !isOurs(row) && isLate(row))
-          if (!(await look(idsOf(ours), false, signal))) break
-          if (!(await look(idsOf(late), true, signal))) break
+          if (!(await take(idsOf(ours), false, signal))) break
+          if (!(await take(idsOf(late), true, signal))) break
         }
         if (until === horizon) await lookFurther(key, horizon, signal)
       }
@@ -99,8 +99,8 @@ export function createSweep(options: SweepOptions): Sweep {
       for await (const rows of pages(database, { startkey: [type], endkey: [type, {}] }, signal, CONFLICTS)) {
         const ours = rows.filter(({ id }) => part.isOurs(pair, id))
         const late = rows.filter((row) => !ours.includes(row) && isLate(row))
-        if (!(await look(idsOf(ours), false, signal))) break
-        if (!(await look(idsOf(late), true, signal))) break
+        if (!(await take(idsOf(ours), false, signal))) break
+        if (!(await take(idsOf(late), true, signal))) break
       }
     }
     waited = waiting

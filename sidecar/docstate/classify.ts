@@ -6,7 +6,7 @@ import { isUndeclared } from './undeclared.ts'
 import type { Claim, Docstate, Registration } from './types.ts'
 
 /** What a document asks for now. The one place that reads `docstate` to decide. */
-export type Assessment =
+export type Classification =
   /** No business of ours: no handler, or it is done with, or a person has to decide. */
   | { readonly kind: 'ignore' }
   /** As `ignore`; and its machine does not declare the state. */
@@ -20,11 +20,11 @@ export type Assessment =
   /** The state has a timeout, but nobody wrote down when it ends. */
   | { readonly kind: 'untimed'; readonly afterMs: number; readonly registration: Registration }
 
-const IGNORE: Assessment = { kind: 'ignore' }
-const UNDECLARED: Assessment = { kind: 'undeclared' }
+const IGNORE: Classification = { kind: 'ignore' }
+const UNDECLARED: Classification = { kind: 'undeclared' }
 
 /** Whether there is nothing to be done with a document. */
-export const isIdle = ({ kind }: Assessment): boolean => kind === 'ignore' || kind === 'undeclared'
+export const isIdle = ({ kind }: Classification): boolean => kind === 'ignore' || kind === 'undeclared'
 
 /** The dispatch table: handlers and timeouts by type and state. */
 export interface DispatchTable {
@@ -55,9 +55,9 @@ export const typesOf = ({ registrations, machines }: DispatchTable): string[] =>
 /** Where a document waits that has branches, whatever its state: for whose handlers it is, is not known before. */
 export const IN_CONFLICT = 'in conflict'
 
-export type Assess = (doc: StoredDoc, now: number) => Assessment
+export type Classify = (doc: StoredDoc, now: number) => Classification
 
-export function createAssess({ registrations, machines }: DispatchTable): Assess {
+export function createClassify({ registrations, machines }: DispatchTable): Classify {
   const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
   const timeouts = timeoutsOf(machines)
 

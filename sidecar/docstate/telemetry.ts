@@ -1,15 +1,15 @@
 import type { Failure } from '../core/errors.ts'
 import type { Channel, Events } from '../events/channels.ts'
 import type { EventMap, OfDocument } from '../events/map.ts'
-import { docstateOf } from './assess.ts'
-import { Counts } from './counts.ts'
+import { docstateOf } from './classify.ts'
+import { Counters } from './counters.ts'
 import { failedTries, type Attempt } from './attempt.ts'
 
 /** What the engine of one database tells of what it does, to whoever listens. */
-export interface Life {
+export interface Telemetry {
   readonly database: string
   /** How often it has done what, whether or not anybody listens. */
-  readonly counts: Counts
+  readonly counts: Counters
   /** The channel, if anybody listens. One look-up: what stands behind `?.` is not made for nobody. */
   channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
   /** What every event says of a document. */
@@ -18,7 +18,7 @@ export interface Life {
   written(attempt: Attempt): void
 }
 
-export function createLife(events: Events, database: string, counts = new Counts()): Life {
+export function createTelemetry(events: Events, database: string, counts = new Counters()): Telemetry {
   const of = ({ id, registration: { type, state } }: Attempt): OfDocument => ({ database, id, type, state })
 
   function written(attempt: Attempt): void {

@@ -7,4 +7,4 @@ const handlers = new AsyncLocalStorage<OfDocument>()
 export const asHandlerOf = <T>(document: OfDocument, run: () => T): T => handlers.run(document, run)
 
 /** The document whose handler has called what runs now. */
-export const whose = (): OfDocument | undefined => handlers.getStore()
+export const currentDocument = (): OfDocument | undefined => handlers.getStore()

@@ -7,15 +7,15 @@ import { withRetries } from '../../couch/with-retries.ts'
 import type { Change } from '../../feed/change.ts'
 import type { Progress } from '../../feed/progress.ts'
 import type { Part } from '../../workers/sharing.ts'
-import { isIdle, type Assess } from '../assess.ts'
+import { isIdle, type Classify } from '../classify.ts'
 import type { Dispatch } from '../dispatch.ts'
 import type { Backlog } from './backlog.ts'
-import { UNREADABLE_MS } from './look.ts'
+import { UNREADABLE_MS } from './read-and-dispatch.ts'
 import { MOST, type ReadInParts } from './read.ts'
 
-export interface ArrivalsOptions {
+export interface RowDispatcherOptions {
   readonly part: Part
-  readonly assess: Assess
+  readonly classify: Classify
   readonly dispatch: Dispatch
   readonly backlog: Backlog
   readonly readInParts: ReadInParts
@@ -25,7 +25,7 @@ export interface ArrivalsOptions {
   readonly onUndeclared: () => void
 }
 
-interface Arrival {
+interface Found {
   readonly doc: StoredDoc
   readonly bytes: number
   /** Whether something later has become of it: asked anew after each wait. */
@@ -40,26 +40,26 @@ const MOST_UNREAD = 5 * MOST
  * Brings the rows of a feed to the dispatch. Where several workers share the work they come without documents, and those
  * of our own part are read, while more rows come: the more there is to do, the more are read together.
  */
-export class Arrivals {
-  readonly #options: ArrivalsOptions
+export class RowDispatcher {
+  readonly #options: RowDispatcherOptions
   readonly #changes = new Condition()
   /** Ids, each with what is to be called when its row is settled. */
   #unread = new Map<string, () => void>()
   #reading = false
 
-  constructor(options: ArrivalsOptions) {
+  constructor(options: RowDispatcherOptions) {
     this.#options = options
   }
 
   /** Resolves when there is room for more; `progress` learns what becomes of each row. */
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
-    const { dispatch, assess, clock, onUndeclared } = this.#options
+    const { dispatch, classify, clock, onUndeclared } = this.#options
     let hasUndeclared = false
     for (const row of rows) {
       const { seq, id, rev, branched, doc, deleted, bytes } = row
-      const assessment = doc && !deleted ? assess(doc, clock.now()) : undefined
-      hasUndeclared ||= assessment?.kind === 'undeclared'
-      if (deleted || (assessment && isIdle(assessment))) {
+      const classification = doc && !deleted ? classify(doc, clock.now()) : undefined
+      hasUndeclared ||= classification?.kind === 'undeclared'
+      if (deleted || (classification && isIdle(classification))) {
         dispatch.pass(id, rev)
         progress.skip(seq)
       } else if (doc) {
@@ -105,7 +105,7 @@ export class Arrivals {
     return !id.startsWith('_design/') && !dispatch.passUnread(id, rev, branched) && part.isOursAnywhere(id) !== false
   }
 
-  async #offer({ doc, bytes, isPast, settled }: Arrival, signal: AbortSignal): Promise<void> {
+  async #offer({ doc, bytes, isPast, settled }: Found, signal: AbortSignal): Promise<void> {
     const { dispatch, backlog } = this.#options
     for (;;) {
       if (isPast()) return settled()
