@@ -141,8 +141,8 @@ async function idle(): Promise<Line> {
   const { writes, requests } = await measureIdle(couch, url, 60)
   return {
     what: 'an idle minute',
-    figure: `${writes} documents written, ${requests} requests that write (signs of life)`,
-    target: `none but ${SIGNS_OF_LIFE} signs of life`,
+    figure: `${writes} documents written, ${requests} requests that write (heartbeats)`,
+    target: `none but ${SIGNS_OF_LIFE} heartbeats`,
     met: writes === 0 && requests <= SIGNS_OF_LIFE,
   }
 }

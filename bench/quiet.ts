@@ -17,7 +17,7 @@ export async function measurePeakMemory(couch: Couch, url: string, count: number
 }
 
 export interface Idle {
-  /** Documents written. `_local` ones, as signs of life are, do not count as such. */
+  /** Documents written. `_local` ones, as heartbeats are, do not count as such. */
   readonly writes: number
   /** PUT and DELETE of anything. */
   readonly requests: number

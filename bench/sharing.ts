@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Couch } from '../sidecar/couch/client.ts'
-import { createResponsible } from '../sidecar/workers/responsible.ts'
+import { createRendezvous } from '../sidecar/workers/rendezvous.ts'
 import { dropDatabase, fillDatabase } from './database.ts'
 
 export interface WorkerJob {
@@ -96,7 +96,7 @@ export function measureChurn(members: number, changes: number): { mean: number; 
   for (let change = 0; change < changes; change++) {
     const joins = change % 2 === 0
     const after = joins ? [...names, `late-${change}`] : names.filter((_, i) => i !== (change * 7919) % names.length)
-    const [was, is] = [createResponsible(names), createResponsible(after)]
+    const [was, is] = [createRendezvous(names), createRendezvous(after)]
     const moved = docs.filter((doc) => was(doc) !== is(doc)).length / docs.length
     factors.push(moved * Math.max(names.length, after.length))
     names = after

@@ -9,7 +9,7 @@ import type * as controls from '../sidecar/docstate/control.ts'
 import type * as engines from '../sidecar/docstate/engine.ts'
 import type * as channels from '../sidecar/events/channels.ts'
 import type * as registries from '../sidecar/workers/registry.ts'
-import type * as sharings from '../sidecar/workers/sharing.ts'
+import type * as sharings from '../sidecar/workers/partitioning.ts'
 import type { Machines } from '../ddocs/machine.ts'
 import type { WorkerJob } from './sharing.ts'
 
@@ -20,7 +20,7 @@ const { createControl } = (await built('docstate/control.js')) as typeof control
 const { createEngine } = (await built('docstate/engine.js')) as typeof engines
 const { createEvents } = (await built('events/channels.js')) as typeof channels
 const { createRegistry } = (await built('workers/registry.js')) as typeof registries
-const { createSharing } = (await built('workers/sharing.js')) as typeof sharings
+const { createPartitioning } = (await built('workers/partitioning.js')) as typeof sharings
 
 const { url, name, worker, handlerMs } = JSON.parse(process.argv[2]!) as WorkerJob
 const [random, log] = [Math.random, pino({ level: 'warn' })]
@@ -34,7 +34,7 @@ const database = couch.db(name)
 const events = createEvents({ log })
 const workers = createRegistry({ database, events, clock, random, log })
 workers.register('bench', worker, { timeoutMs: 3000 })
-const sharing = createSharing({
+const partitioning = createPartitioning({
   registry: workers,
   role: 'bench',
   self: worker,
@@ -52,7 +52,7 @@ control.unsafe('order', 'paid', async (doc) => {
 })
 await mayGo
 const engine = createEngine({
-  ...{ database, table: control, workers, events, worker, clock, random, log, part: sharing.of(name) },
+  ...{ database, table: control, workers, events, worker, clock, random, log, partition: partitioning.of(name) },
   mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in a bench')) }) },
 })
 const running = engine.run(stopping.signal)

@@ -27,16 +27,16 @@ import { createMailer } from './mail/mailer.ts'
 import type { Templates } from './mail/templates.ts'
 import { createDbUpdates } from './global-changes/reading/db-updates.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
-import { shareBuckets } from './global-changes/writing/share.ts'
-import { dutiesOf, hasDuty, keepsAccounts, keepsIndexes, ROLE, writesEvents } from './duties.ts'
+import { partitionBuckets } from './global-changes/writing/bucket-partition.ts'
+import { capabilitiesOf, hasCapability, keepsAccounts, keepsIndexes, ROLE, writesEvents } from './capabilities.ts'
 import { patternsOf } from './databases/patterns.ts'
 import { serveDatabases } from './databases/serve.ts'
 import { createRoutes, MAILBOX, showsMails } from './routes.ts'
 import { createTables } from './tables.ts'
-import { createTallies } from './tallies.ts'
+import { createDatabaseCounters } from './database-counters.ts'
 import { createRegistry } from './workers/registry.ts'
-import { createShare } from './workers/share.ts'
-import { createSharing } from './workers/sharing.ts'
+import { createNamePartition } from './workers/name-partition.ts'
+import { createPartitioning } from './workers/partitioning.ts'
 
 export interface SidecarOptions {
   /** Of this program. */
@@ -107,10 +107,18 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const byteBudget = createByteBudget(config.memoryBytes)
     const turns = new Semaphore(() => most)
     const patterns = patternsOf(config)
-    const tallies = createTallies(patterns)
+    const databaseCounters = createDatabaseCounters(patterns)
     const readers = { open: 0, dropped: 0 }
     const sources = {
-      ...{ version, engines, tallies: tallies.all, byteBudget, mails: mailer.counts, readers, inbox: noArrivals() },
+      ...{
+        version,
+        engines,
+        databaseCounters: databaseCounters.all,
+        byteBudget,
+        mails: mailer.counts,
+        readers,
+        inbox: noArrivals(),
+      },
       workers: () => registry.members(ROLE)?.members.length,
       dbUpdates: () => feed.counts(),
       globalChanges: () => globalChanges.counts(), // made below, before anybody can ask
@@ -134,28 +142,31 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const compiler = createCompiler()
     const tables = createTables({ config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl })
     const settings = { worker: name, byteBudget, turns, quarantine: new Quarantine(clock), leaseMs, graceMs }
-    registry.register(ROLE, name, { ...dutiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
+    registry.register(ROLE, name, { ...capabilitiesOf(config, tables), timeoutMs: leaseMs / 2 }, signal)
     const who = { registry, role: ROLE, self: name }
-    const sharing = createSharing({ ...who, serves: hasDuty, signal })
+    const partitioning = createPartitioning({ ...who, serves: hasCapability, signal })
     const serving = {
-      ...{ ...settings, controlDb, databases: patterns, jobOf: tables.of, sharing },
+      ...{ ...settings, controlDb, databases: patterns, jobOf: tables.of, partitioning },
       ...{ couch, compiler, engines, mailer, workers: registry, events },
-      ...{ countsOf: tallies.of, areTold, reads: config.reads, clock, random, log },
+      ...{ countsOf: databaseCounters.of, areTold, reads: config.reads, clock, random, log },
     }
     const served = serveDatabases(serving)
     const globalChanges = createGlobalChanges({
       ...{ couch, name: config.globalChangesDb, mayHaveFeed: !embedded, clock, random, log },
-      share: shareBuckets(createShare({ ...who, takesPart: writesEvents(config.globalChangesDb), signal }), signal),
+      partition: partitionBuckets(
+        createNamePartition({ ...who, takesPart: writesEvents(config.globalChangesDb), signal }),
+        signal,
+      ),
       settings: live.of('global_changes'),
     })
     live.onChange('global_changes', (now) => globalChanges.change(now), signal)
     const indexes = createIndexes({
       ...{ couch: looking, patient: waiting, settings: live.of('ken'), events, clock, random, log },
-      share: createShare({ ...who, takesPart: keepsIndexes, signal }),
+      partition: createNamePartition({ ...who, takesPart: keepsIndexes, signal }),
       areTold,
     })
     live.onChange('ken', (now) => indexes.change(now), signal)
-    const share = createShare({ ...who, takesPart: keepsAccounts(controlDb), signal })
+    const partition = createNamePartition({ ...who, takesPart: keepsAccounts(controlDb), signal })
     const noting = { indexes, database: couch.db(controlDb), worker: name, clock, log }
     const parts = [
       (until: AbortSignal) => admission.watch(until),
@@ -165,7 +176,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       (until: AbortSignal) => live.whenKnown(until).then(() => globalChanges.run(until)),
       (until: AbortSignal) => live.whenKnown(until).then(() => indexes.run(until)),
       (until: AbortSignal) => keepNotes(noting, until),
-      (until: AbortSignal) => keepUserDatabases({ couch, controlDb, events, share, clock, random, log }, until),
+      (until: AbortSignal) => keepUserDatabases({ couch, controlDb, events, partition, clock, random, log }, until),
     ]
     await together(parts, signal)
   }

@@ -219,7 +219,7 @@ test.each([
 test('an index is fresh again after an older copy of one range that has as many changes by now', async () => {
   needs('private server')
   const name = 'indexed'
-  const { couch, indexes, fresh, tell } = startIndexes({ url: server!.url, share: onlyBeginningWith(name) })
+  const { couch, indexes, fresh, tell } = startIndexes({ url: server!.url, partition: onlyBeginningWith(name) })
   for (const channels of ['batch_channels', 'incremental_channels']) await configure(couch, 'ken', channels, '0')
   const [db] = await make({ couch }, name)
   await db!.put({ _id: '_design/one', views: { one: { map } } })

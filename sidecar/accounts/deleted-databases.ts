@@ -7,7 +7,7 @@ import { listDatabases } from '../couch/survey.ts'
 import { createPeriodicRun } from '../couch/periodic.ts'
 import { findMissing } from '../deploy/missing.ts'
 import type { Events } from '../events/channels.ts'
-import type { Share } from '../workers/share.ts'
+import type { NamePartition } from '../workers/name-partition.ts'
 import { createAccounts } from './accounts.ts'
 import { ownershipIdOf, userDatabasesOf } from './names.ts'
 
@@ -16,7 +16,7 @@ export interface DeletedDatabasesOptions {
   readonly controlDb: string
   readonly events: Events
   /** One of the workers looks. */
-  readonly share: Share
+  readonly partition: NamePartition
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -27,14 +27,14 @@ const EVERY_MS = 60_000
 
 /** Has the accounts looked at whose databases are gone, as by an admin's hand, so that they are made again. */
 export function keepUserDatabases(options: DeletedDatabasesOptions, signal: AbortSignal): Promise<void> {
-  const { couch, controlDb, events, share, clock, random, log } = options
+  const { couch, controlDb, events, partition, clock, random, log } = options
   const control = couch.db(controlDb)
   const accounts = createAccounts(control)
   const globs = [userDatabasesOf(controlDb)]
   const isOfUser = (name: string) => isAmong(name, globs)
 
   async function sweep(signal: AbortSignal): Promise<void> {
-    if (!share.isOurs(controlDb)) return
+    if (!partition.isOurs(controlDb)) return
     const there = new Set(await listDatabases(couch, isOfUser, signal))
     for await (const ids of control.idsWithPrefix(ownershipIdOf(''), { signal })) {
       const databases = ids.map((id) => id.slice(ownershipIdOf('').length))
@@ -52,6 +52,6 @@ export function keepUserDatabases(options: DeletedDatabasesOptions, signal: Abor
 
   const sweeps = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random, log })
   events.subscribe('database:deleted', ({ event }) => isOfUser(event.database) && sweeps.soon(), { signal })
-  share.onChange(() => sweeps.soon(), signal)
+  partition.onChange(() => sweeps.soon(), signal)
   return sweeps.run(signal)
 }

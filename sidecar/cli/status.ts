@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 import type { Couch } from '../couch/client.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { keepsIndexes } from '../duties.ts'
+import { keepsIndexes } from '../capabilities.ts'
 import { measureIndexes } from '../indexes/measure.ts'
 import { readNotes } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
@@ -61,4 +61,4 @@ async function workersIn(database: Database, signal: AbortSignal): Promise<reado
 
 /** Times are those of the worker's own clock. */
 const lineOf = ({ role, id, registeredAt, seenAt }: Listed) =>
-  oneLine(`  ${role}  ${id}  since ${registeredAt}, last sign of life ${seenAt ?? 'none'}`)
+  oneLine(`  ${role}  ${id}  since ${registeredAt}, last heartbeat ${seenAt ?? 'none'}`)

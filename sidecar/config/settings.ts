@@ -153,7 +153,7 @@ export const settings = z.object({
   }),
   SIDECAR_LEASE: described(duration('1s').prefault('30s'), {
     argument: 'time',
-    meaning: 'how long another worker believes a claim of this one without a sign of life; half of it for the worker',
+    meaning: 'how long another worker believes a claim of this one without a heartbeat; half of it for the worker',
   }),
   SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
     argument: 'time',

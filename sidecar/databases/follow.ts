@@ -3,14 +3,14 @@ import { withTimeout } from '../core/timeout.ts'
 import type { CouchError } from '../couch/errors.ts'
 import { withRetries } from '../couch/with-retries.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
-import type { Sharing } from '../workers/sharing.ts'
+import type { Partitioning } from '../workers/partitioning.ts'
 import { matchAgain, matching } from './matching.ts'
 import { prepare, type PrepareOptions } from './prepare.ts'
 
 export interface FollowOptions
-  extends Omit<EngineOptions, 'database' | 'part' | 'prepare' | 'matchAgain'>, PrepareOptions {
+  extends Omit<EngineOptions, 'database' | 'partition' | 'prepare' | 'matchAgain'>, PrepareOptions {
   readonly random: Random
-  readonly sharing: Sharing
+  readonly partitioning: Partitioning
   readonly onEngine: (engine: Engine) => void
 }
 
@@ -23,7 +23,7 @@ export const WHO_IS_THERE_MS = 3000
  * its design document if it has none, and runs the engine with the handlers that match it.
  */
 export async function followDatabase(options: FollowOptions, signal: AbortSignal): Promise<void> {
-  const { couch, name, sharing, clock, random, log } = options
+  const { couch, name, partitioning, clock, random, log } = options
   const onTrouble = (error: CouchError, retryInMs: number) =>
     log.warn({ code: error.code, reason: error.message, retryInMs }, 'waiting for CouchDB')
 
@@ -32,12 +32,12 @@ export async function followDatabase(options: FollowOptions, signal: AbortSignal
     const there = await withRetries(ask, { clock, random, signal, onTrouble })
     if (there) {
       let matched = matching(options, there)
-      await withTimeout(clock, WHO_IS_THERE_MS, sharing.known, signal)
+      await withTimeout(clock, WHO_IS_THERE_MS, partitioning.known, signal)
       const engine = createEngine({
         ...options,
         database: couch.db(name),
         table: matched.table,
-        part: sharing.of(name),
+        partition: partitioning.of(name),
         prepare: (until) => prepare(options, until),
         matchAgain: async (rev, until) => (matched = await matchAgain(options, matched, rev, until)).table,
       })

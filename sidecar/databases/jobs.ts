@@ -1,6 +1,6 @@
 import type { DatabaseKind } from '../deploy/compile.ts'
 import { typesAndStatesOf, type DispatchTable } from '../docstate/classify.ts'
-import type { TypeAndState } from '../workers/sharing.ts'
+import type { TypeAndState } from '../workers/partitioning.ts'
 import { ownerOf } from './owner.ts'
 
 /** What is done in a database: of which kind it is, and what is handled there. */

@@ -17,7 +17,7 @@ import { matchAgain, matching } from './matching.ts'
 import { prepare, type PrepareOptions } from './prepare.ts'
 
 export interface VisitOptions
-  extends Omit<EngineOptions, 'database' | 'part' | 'prepare' | 'matchAgain' | 'visit'>, PrepareOptions {
+  extends Omit<EngineOptions, 'database' | 'partition' | 'prepare' | 'matchAgain' | 'visit'>, PrepareOptions {
   readonly random: Random
   /** Of all visits: for reading. */
   readonly semaphore: Semaphore

@@ -7,7 +7,7 @@ import { together } from '../core/together.ts'
 import { withTimeout } from '../core/timeout.ts'
 import { createPeriodicRun } from '../couch/periodic.ts'
 import type { VisitedReading } from '../metrics/sources.ts'
-import type { Sharing } from '../workers/sharing.ts'
+import type { Partitioning } from '../workers/partitioning.ts'
 import { createTracked, forget, type TrackedDatabase } from './tracked-database.ts'
 import { WHO_IS_THERE_MS } from './follow.ts'
 import { workOut, type JobOf } from './jobs.ts'
@@ -23,7 +23,7 @@ export interface VisitedDatabasesOptions extends Omit<
   /** Names that are followed. */
   readonly except: ReadonlySet<string>
   readonly jobOf: JobOf
-  readonly sharing: Sharing
+  readonly partitioning: Partitioning
   /** Whether events of databases arrive; otherwise all are looked at more often. */
   readonly areTold: () => boolean
   /** Between two looks at all databases, milliseconds: with events, and without. Default a minute, five seconds. */
@@ -37,7 +37,7 @@ export interface VisitedDatabases {
 }
 
 export function createVisitedDatabases(options: VisitedDatabasesOptions): VisitedDatabases {
-  const { couch, databases, except, sharing, events, areTold, clock, random, log } = options
+  const { couch, databases, except, partitioning, events, areTold, clock, random, log } = options
   const { lookAgainMs = [60_000, 5000] } = options
   const trackedDatabases = new Map<string, TrackedDatabase>()
   const jobOf = workOut(options.jobOf)
@@ -60,8 +60,8 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
 
   function isOurs(name: string): boolean {
     if (except.has(name) || !isAmong(name, databases)) return false
-    const part = sharing.whole(name)
-    return jobOf(name).typesAndStates.some((each) => part.isOurs(each, name))
+    const partition = partitioning.whole(name)
+    return jobOf(name).typesAndStates.some((each) => partition.isOurs(each, name))
   }
 
   function trackedOf(name: string): TrackedDatabase {
@@ -115,7 +115,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
       if (started) throw new Error('the visits were started twice')
       started = true
       if (databases.length === 0) return
-      await withTimeout(clock, WHO_IS_THERE_MS, sharing.known, signal).catch(() => undefined)
+      await withTimeout(clock, WHO_IS_THERE_MS, partitioning.known, signal).catch(() => undefined)
       events.subscribe('database:created', ({ event }) => renew(event.database), { signal })
       events.subscribe('database:updated', ({ event }) => tell(event.database), { signal })
       events.subscribe(
@@ -136,7 +136,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
         },
         { signal },
       )
-      sharing.onChange(() => sweeps.soon(), signal)
+      partitioning.onChange(() => sweeps.soon(), signal)
       await together([(until) => visits.run(until), (until) => sweeps.run(until)], signal)
     },
     counts: () => ({

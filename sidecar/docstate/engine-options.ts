@@ -7,7 +7,7 @@ import type { Database } from '../couch/database.ts'
 import type { Events } from '../events/channels.ts'
 import type { CheckpointStore } from '../feed/checkpoint-store.ts'
 import type { Registry } from '../workers/registry.ts'
-import type { Part } from '../workers/sharing.ts'
+import type { Partition } from '../workers/partitioning.ts'
 import type { DispatchTable } from './classify.ts'
 import type { Counters } from './counters.ts'
 import type { ReadFeed } from './finding/watch.ts'
@@ -28,8 +28,8 @@ export interface EngineOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** This worker's part in the documents. Default everything. */
-  readonly part?: Part
+  /** This worker's partition of the documents. Default everything. */
+  readonly partition?: Partition
   /** Added to; those who share it are counted together, in `health()` too. Default one of its own. */
   readonly counts?: Counters
   /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
@@ -38,13 +38,13 @@ export interface EngineOptions {
   readonly turns?: Semaphore
   /** For what processes die of; shared by all engines of a process. Default one of its own. */
   readonly quarantine?: Quarantine
-  /** How long a claim is believed without a sign of life. Default 30 s. */
+  /** How long a claim is believed without a renewal. Default 30 s. */
   readonly leaseMs?: number
   /** How long running handlers may take to end when the sidecar stops. Default 10 s. */
   readonly graceMs?: number
   /** Time between two looks at everything that is in a handled state. Default 60 s. */
   readonly resyncMs?: number
-  /** Sign of life asked of the server. Default 10 s. */
+  /** heartbeat asked of the server. Default 10 s. */
   readonly heartbeatMs?: number
   /** For a database that is visited now and then; one that is followed has none. */
   readonly visit?: Visit

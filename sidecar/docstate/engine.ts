@@ -93,7 +93,7 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch, rowDispatcher, backlog].map((part) => part.run(soft.signal))
+      const loops = [watch, rowDispatcher, backlog].map((loop) => loop.run(soft.signal))
       loops.push(resync.runDelayed(soft.signal), resync.runPeriodically(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end

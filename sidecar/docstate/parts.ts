@@ -3,7 +3,7 @@ import { Semaphore } from '../core/semaphore.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createCheckpointStore } from '../feed/checkpoint-store.ts'
-import { everything } from '../workers/sharing.ts'
+import { everything } from '../workers/partitioning.ts'
 import { createClassify, IN_CONFLICT, typesAndStatesOf, type Classify, type DispatchTable } from './classify.ts'
 import { createAskHeld } from './claims/ask-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
@@ -40,7 +40,7 @@ import { createWaits } from './waits.ts'
 export function createParts(options: EngineOptions, signal: AbortSignal, closing: AbortSignal) {
   const { database, mailer, workers, events, worker, clock, random, log } = options
   const {
-    part = everything,
+    partition = everything,
     counts = new Counters(),
     byteBudget = createByteBudget(12 * 1024 * 1024),
     turns = new Semaphore(() => 2),
@@ -89,7 +89,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const dispatch = new Dispatch({
     ...{ classify, queueOf, delayQueue, leases: waits.leases, counts, clock, log },
     isOurs: ({ _id, _conflicts, type, state }) =>
-      part.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
+      partition.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
     rescue: { run: createRescue({ writeDoc, telemetry, clock, random, log }), share: byteBudget.share() },
     resolve: {
       run: createResolve({ database, writer, table: options.table, delayQueue, waits, telemetry, clock, log, signal }),
@@ -100,14 +100,14 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   })
   const readInParts = createReadInParts(database, dispatch.attempts, log)
   const readAndDispatch = createReadAndDispatch(dispatch, readInParts)
-  const backlog = new Backlog({ database, part, readAndDispatch, clock, random, log })
+  const backlog = new Backlog({ database, partition, readAndDispatch, clock, random, log })
   const rowDispatcher = new RowDispatcher({
-    ...{ part, classify, dispatch, backlog, readInParts, clock, random },
+    ...{ partition, classify, dispatch, backlog, readInParts, clock, random },
     onUndeclared: () => visit && resync.soon(), // one that is followed is listed every minute
   })
   const checkpoints = visit?.checkpoints ?? createCheckpointStore(database, worker)
   const watch = new Watch({
-    ...{ database, part, rowDispatcher, checkpoints, telemetry, clock, random, log },
+    ...{ database, partition, rowDispatcher, checkpoints, telemetry, clock, random, log },
     onReplaced: (stopped) => {
       dispatch.forgetPast()
       return prepare(stopped)
@@ -117,7 +117,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     read: visit?.read,
   })
   const resync = createResync({
-    ...{ database, part, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log, prepare },
+    ...{ database, partition, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log, prepare },
     table: () => current.table,
     undeclared: noteUndeclared,
     resyncFirst: visit?.listFirst ?? true,

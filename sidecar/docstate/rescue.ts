@@ -20,7 +20,7 @@ export interface RescueOptions {
 const MOST_LOST = 3
 
 /**
- * Takes over an entry whose worker gave no sign of life for a whole lease. If its handler had not begun, it is free
+ * Takes over an entry whose worker did not renew its claim for a whole lease. If its handler had not begun, it is free
  * again, as if nothing had been. If it had, it is unknown whether its effect happened: `park` leaves that to a person,
  * `retry` counts it as a failed try, after which the handler runs again with the same key, and by itself.
  */
@@ -32,7 +32,7 @@ export function createRescue({ writeDoc, telemetry, clock, random, log }: Rescue
     if (before?.claim?.begun === false) {
       return { doc: released(attempt), told: 'free again: its handler had not begun when its worker was lost' }
     }
-    const reason = `the worker ${worker} gave no sign of life for a whole lease while it handled this`
+    const reason = `the worker ${worker} did not renew its claim for a whole lease while it handled this`
     if (registration.mode === 'unsafe' && registration.options.onLost === 'park') {
       return { doc: parked(attempt, reason, now), told: 'parked: it is unknown whether its effect happened' }
     }

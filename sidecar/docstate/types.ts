@@ -12,7 +12,7 @@ import type { Mail } from './mail.ts'
  * entry    one arrival of a document in a state. It begins when the document is written in that state without a
  *          `docstate` field for it, and ends when it leaves, is marked handled, or fails for good.
  * claim    the right to run an unsafe handler on an entry, won by an MVCC write on the document.
- * lease    how long a claim is believed without a sign of life. Judged by the watcher's own clock.
+ * lease    how long a claim is believed without a renewal. Judged by the watcher's own clock.
  * lost     an entry whose claim was not renewed for a whole lease: its worker died or was cut off.
  * begun    said by a claim before the handler is called: of any other lost entry nothing has happened.
  * parked   a lost entry whose handler had begun: it waits for a person, because it is unknown whether its effect happened.

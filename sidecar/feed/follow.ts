@@ -41,7 +41,7 @@ export interface FollowOptions<R extends Row> {
   readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   readonly clock: Clock
   readonly random: Random
-  /** How often the server gives a sign of life. Two and a half of them without one mean a dead connection. */
+  /** How often the server writes a heartbeat. Two and a half of them without one mean a dead connection. */
   readonly heartbeatMs?: number
   /**
    * After so many rows the next connection is asked for, when the consumer wants more. Without an end the server would
@@ -58,7 +58,7 @@ export interface FollowOptions<R extends Row> {
   readonly slowlyMs?: number
 }
 
-/** How often a server gives a sign of life, unless told. */
+/** How often a server writes a heartbeat, unless told. */
 export const HEARTBEAT_MS = 10_000
 /** Where a person has to mend something. */
 export const SLOWLY_MS = 30_000

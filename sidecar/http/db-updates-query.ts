@@ -9,7 +9,7 @@ export interface DbUpdatesQuery {
   /** Infinity: all. */
   readonly limit: number
   readonly descending: boolean
-  /** How often to give a sign of life; then it does not end by itself. */
+  /** How often to send a heartbeat; then it does not end by itself. */
   readonly heartbeatMs: number | undefined
   /** How long to wait for a row. */
   readonly timeoutMs: number

@@ -14,7 +14,7 @@ export interface EventsOptions {
   readonly counts: ReaderCounts
   /** Ends all readers when it aborts. */
   readonly signal: AbortSignal
-  /** Between two signs of life. Default 15 s. */
+  /** Between two heartbeats. Default 15 s. */
   readonly heartbeatMs?: number
   /** What a reader may leave untaken, bytes. Default 1 MB. */
   readonly limit?: number

@@ -8,7 +8,7 @@ import type { Couch } from '../couch/client.ts'
 import { freeDisk } from '../couch/disk.ts'
 import { createPeriodicRun } from '../couch/periodic.ts'
 import type { Events } from '../events/channels.ts'
-import type { Share } from '../workers/share.ts'
+import type { NamePartition } from '../workers/name-partition.ts'
 import { Book, type BookCounts } from './book.ts'
 import { Builder } from './builder.ts'
 import { Builds } from './builds.ts'
@@ -25,7 +25,7 @@ export interface IndexesOptions {
   readonly couch: Couch
   /** The same server with connections of its own, for requests that wait for a build. Default: `couch`. */
   readonly patient?: Couch
-  readonly share: Share
+  readonly partition: NamePartition
   readonly settings: KenSettings
   /** Where `database:*` is told, and `index:*`. */
   readonly events: Events
@@ -82,7 +82,7 @@ const [SWEEP_MS, SWEEP_ALONE_MS] = [60_000, 5000]
 const WHO_IS_THERE_MS = 3000
 
 export function createIndexes(options: IndexesOptions): Indexes {
-  const { share, events, areTold = () => true, clock, random, log } = options
+  const { partition, events, areTold = () => true, clock, random, log } = options
   const pace = new Pace(clock)
   const patient = pace.count(options.patient ?? options.couch)
   const quick = pace.watch(pace.count(options.couch))
@@ -93,12 +93,12 @@ export function createIndexes(options: IndexesOptions): Indexes {
   let swept = 0
   let started = false
 
-  const isKept = (database: string) => share.isOurs(database) && !isAmong(database, settings.ignore)
+  const isKept = (database: string) => partition.isOurs(database) && !isAmong(database, settings.ignore)
   const builds = new Builds({ kinds: () => kinds, isShared: () => serversKen !== 'off', events, clock, log })
   const designDocs = new DesignDocsReader(quick)
   const builder = new Builder({
     ...{ book, builds, pace, designDocs, isKept, clock, random, log },
-    ...{ kinds: () => kinds, workers: () => share.workers(), settings: () => settings },
+    ...{ kinds: () => kinds, workers: () => partition.workers(), settings: () => settings },
   })
   const add = (database: string) => builder.add(database)
   const remove = (database: string) => builder.remove(database)
@@ -145,7 +145,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
     events.subscribe('database:created', ({ event }) => add(event.database), { signal })
     events.subscribe('database:updated', ({ event }) => add(event.database), { signal })
     events.subscribe('database:deleted', ({ event }) => remove(event.database), { signal })
-    share.onChange(() => sweeps.soon(), signal)
+    partition.onChange(() => sweeps.soon(), signal)
   }
 
   function set(key: NumberSetting, value: number): number {
@@ -160,7 +160,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
     async run(signal) {
       if (started) throw new Error('the indexes were started twice')
       started = true
-      await withTimeout(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
+      await withTimeout(clock, WHO_IS_THERE_MS, partition.known, signal).catch(() => undefined)
       listen(signal)
       await together([(until) => builder.run(until), (until) => sweeps.run(until)], signal)
     },

@@ -16,7 +16,7 @@ export interface Sources {
   /** Of the databases that are served now. */
   readonly engines: ReadonlyMap<string, Engine>
   /** What engines have counted, by the name or glob that their databases are served by. */
-  readonly tallies: ReadonlyMap<string, Counters>
+  readonly databaseCounters: ReadonlyMap<string, Counters>
   readonly visited: () => VisitedReading
   readonly byteBudget: ByteBudget
   readonly mails: MailCounts

@@ -7,7 +7,7 @@ export type WorkerOptions = Readonly<Record<string, Json>>
 export interface Member {
   readonly id: string
   readonly options: WorkerOptions
-  /** Without a sign of life for so long it is removed. Milliseconds, at least 500. */
+  /** Without a heartbeat for so long it is removed. Milliseconds, at least 500. */
   readonly timeoutMs: number
   /** ISO 8601, by the worker's own clock: for people. */
   readonly registeredAt: string
@@ -23,7 +23,7 @@ const unpart = (text: string) => text.replace(/%(25|3A)/gi, decodeURIComponent)
 export const rolePrefix = (role: string): string => `${TYPE}:${part(role)}:`
 export const memberId = (role: string, id: string): string => `${rolePrefix(role)}${part(id)}`
 export const roleOf = ({ _id }: StoredDoc): string => unpart(_id.split(':')[1] ?? '')
-/** Of the sign of life. */
+/** Of the heartbeat. */
 export const beatId = (memberDocId: string): string => `_local/${memberDocId}`
 
 /** @param process who writes it: two processes may have the same id, and only one of them its document */

@@ -5,7 +5,7 @@ import { beatId, isMember, memberFrom, roleOf, TYPE, type Member } from './docum
 /** A worker of any role, as it stands in the database. */
 export interface Listed extends Member {
   readonly role: string
-  /** Its last sign of life, ISO 8601 by its own clock; undefined if it gave none. */
+  /** Its last heartbeat, ISO 8601 by its own clock; undefined if it gave none. */
   readonly seenAt: string | undefined
 }
 

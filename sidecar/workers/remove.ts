@@ -4,7 +4,7 @@ import { CouchError, isCouchError } from '../couch/errors.ts'
 import { beatId } from './documents.ts'
 
 /**
- * Takes a member's document and sign of life out of the database. False if it has changed since it was read: it lives, or
+ * Takes a member's document and heartbeat out of the database. False if it has changed since it was read: it lives, or
  * somebody else has removed it. Throws `CouchError`.
  */
 export async function removeMember(database: Database, doc: StoredDoc, signal: AbortSignal): Promise<boolean> {
@@ -15,7 +15,7 @@ export async function removeMember(database: Database, doc: StoredDoc, signal: A
     throw thrown
   }
   await database.remove(beatId(doc._id), '0-1', { signal }).catch((thrown: unknown) => {
-    if (!(thrown instanceof CouchError)) throw thrown // a sign of life without a member says nothing
+    if (!(thrown instanceof CouchError)) throw thrown // a heartbeat without a member says nothing
   })
   return true
 }

@@ -7,9 +7,9 @@ import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { readLocalDocs } from '../couch/local.ts'
 import { beatId, isMember, memberFrom, rolePrefix, type Member } from './documents.ts'
-import { Presence } from './presence.ts'
+import { Heartbeats } from './heartbeats.ts'
 import { removeMember } from './remove.ts'
-import { Signs } from './signs.ts'
+import { Liveness } from './liveness.ts'
 
 export interface RoleOptions {
   readonly database: Database
@@ -42,8 +42,8 @@ export class Role {
   readonly name: string
   membership: Membership | undefined
   readonly #options: RoleOptions
-  readonly #own: Presence
-  readonly #signs: Signs
+  readonly #own: Heartbeats
+  readonly #signs: Liveness
   /** A round under way would write down again who leaves. */
   readonly #mutex = createMutex()
   /** Rounds since something changed. */
@@ -53,8 +53,8 @@ export class Role {
     const process = randomUUID() // nobody else has the same, as the worker's id should be
     this.name = name
     this.#options = options
-    this.#own = new Presence(name, process, options)
-    this.#signs = new Signs(() => options.clock.ticks(), process)
+    this.#own = new Heartbeats(name, process, options)
+    this.#signs = new Liveness(() => options.clock.ticks(), process)
   }
 
   /** How long until the next round: at most a third of the shortest timeout that there is. Milliseconds. */

@@ -66,7 +66,7 @@ const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknow
   },
   'it has not, and nobody knows': {
     fault: silence,
-    then: (held) => untilParked(held, 'no sign of life'),
+    then: (held) => untilParked(held, 'no heartbeat'),
   },
 }
 
@@ -131,7 +131,7 @@ test('told to stop while CouchDB is away: it ends all the same, as if it had bee
   await proxy.up()
   expect((await held.order()).docstate).toHaveProperty('claim')
   await startSidecar(held.settings)
-  await untilParked(held, 'no sign of life')
+  await untilParked(held, 'no heartbeat')
   expect(held.asked).toHaveLength(1)
 })
 

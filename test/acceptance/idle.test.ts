@@ -7,7 +7,7 @@ import { register, startRegistration } from './registration.ts'
 /** Longer than any timer of the sidecar that may write. */
 const QUIET_MS = 6_000
 
-/** Reading many at once is a POST too; signs of life of the worker are meant to be. */
+/** Reading many at once is a POST too; heartbeats of the worker are meant to be. */
 const isChange = ({ method, path }: SeenRequest): boolean =>
   !['GET', 'HEAD'].includes(method) && !/\/(_all_docs|_local_docs|_bulk_get|_dbs_info)$|\/_local\/worker/.test(path)
 

@@ -39,7 +39,7 @@ test('a sidecar is registered while it runs; admins and nobody else are told', a
   expect((await fetch(`${sidecar.url}/_workers`, { method: 'POST' })).status).toBe(405)
 
   const { stdout } = await runCommand(['status'], settings)
-  expect(stdout).toMatch(/^workers\n {2}sidecar {2}host-1 {2}since 20.*, last sign of life 20/m)
+  expect(stdout).toMatch(/^workers\n {2}sidecar {2}host-1 {2}since 20.*, last heartbeat 20/m)
   await sidecar.stop()
   expect(await db.find('worker:sidecar:host-1')).toBeUndefined()
   expect((await runCommand(['status'], settings)).stdout).toContain('workers\n  none is running')

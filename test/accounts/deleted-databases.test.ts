@@ -4,7 +4,7 @@ import { keepUserDatabases } from '../../sidecar/accounts/deleted-databases.ts'
 import { accountIdOf, ownershipIdOf } from '../../sidecar/accounts/names.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
-import { undivided } from '../../sidecar/workers/share.ts'
+import { undivided } from '../../sidecar/workers/name-partition.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { answerWith, startFaultyProxy } from '../support/faulty-proxy.ts'
@@ -33,7 +33,7 @@ test('a database that a list leaves out is asked for before its account is looke
   const options = { couch: createTestCouch({ url: proxy.url }), controlDb: control.name, events: createEvents({ log }) }
   const stopping = new AbortController()
   const running = keepUserDatabases(
-    { ...options, share: undivided, clock: systemClock, random: Math.random, log },
+    { ...options, partition: undivided, clock: systemClock, random: Math.random, log },
     stopping.signal,
   )
   onTestFinished(async () => {

@@ -14,9 +14,9 @@ import type { Message } from '../../sidecar/docstate/mail.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { loadTemplates } from '../../sidecar/mail/templates.ts'
 import { createTables } from '../../sidecar/tables.ts'
-import { createTallies } from '../../sidecar/tallies.ts'
+import { createDatabaseCounters } from '../../sidecar/database-counters.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
-import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
+import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
 import { compiler } from '../support/compiler.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
@@ -25,7 +25,7 @@ import { eventually } from '../support/eventually.ts'
 const PASSWORD = 'only for this test'
 
 /** Of the only worker. Two of them do everything twice. */
-const undivided: Sharing = {
+const undivided: Partitioning = {
   ...{ of: () => everything, whole: () => everything, known: Promise.resolve(), onChange: () => undefined },
 }
 
@@ -88,7 +88,7 @@ export async function startWorker(
     ...{ databases: patternsOf(settings), jobOf: tables.of, events, areTold: () => false, lookAgainMs: [200, 200] },
     mailer: { forEntry: ({ done }) => ({ done, send }) },
     workers: createRegistry({ database: couch.db(controlDb), events, clock, random: Math.random, log }),
-    ...{ sharing: undivided, countsOf: createTallies(patternsOf(settings)).of, leaseMs: 2000 },
+    ...{ partitioning: undivided, countsOf: createDatabaseCounters(patternsOf(settings)).of, leaseMs: 2000 },
   })
   const stopping = new AbortController()
   const running = served.run(stopping.signal)

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
+import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
@@ -27,11 +27,11 @@ async function startAtRest(register?: RigOptions['register']) {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   let lookSoon = () => {}
-  const sharing: Sharing = {
+  const partitioning: Partitioning = {
     ...{ of: () => everything, whole: () => everything, known: Promise.resolve() },
     onChange: (listener) => void (lookSoon = listener),
   }
-  const rig = startVisits(prefix, { by: proxy.url, sharing, lookAgainMs: HARDLY, ...(register && { register }) })
+  const rig = startVisits(prefix, { by: proxy.url, partitioning, lookAgainMs: HARDLY, ...(register && { register }) })
   const names = ['a', 'b'].map((letter) => `${prefix}-db-${letter}`)
   const [a] = await make(rig, ...names)
   const looks = () => proxy.requests.filter(({ path }) => path === '/_dbs_info').length

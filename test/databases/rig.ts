@@ -8,9 +8,9 @@ import { serveDatabases, type ServeOptions } from '../../sidecar/databases/serve
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
 import type { Engine } from '../../sidecar/docstate/engine.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
-import { createTallies } from '../../sidecar/tallies.ts'
+import { createDatabaseCounters } from '../../sidecar/database-counters.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
-import { everything, type Sharing } from '../../sidecar/workers/sharing.ts'
+import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { compiler } from '../support/compiler.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { answerOf } from '../support/answers.ts'
@@ -42,7 +42,7 @@ export function createPrefix(): string {
 }
 
 /** Of the only worker. */
-const undivided: Sharing = {
+const undivided: Partitioning = {
   ...{ of: () => everything, whole: () => everything, known: Promise.resolve(), onChange: () => undefined },
 }
 
@@ -61,15 +61,15 @@ export function startVisits(
   const handled: string[] = []
   register(control, handled)
   const engines = new Map<string, Engine>()
-  const tallies = createTallies([controlDb, ...databases])
+  const databaseCounters = createDatabaseCounters([controlDb, ...databases])
   const [clock, random] = [own.clock ?? systemClock, Math.random]
   const seen = createTestCouch({ url: by })
   const served = serveDatabases({
     ...{ couch: seen, compiler, engines, controlDb, worker: 'one', clock, random, log, reads: 32, areTold: () => true },
     mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
     workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
-    sharing: undivided,
-    countsOf: tallies.of,
+    partitioning: undivided,
+    countsOf: databaseCounters.of,
     leaseMs: 2000,
     ...own,
     ...{ events, databases },
@@ -84,7 +84,7 @@ export function startVisits(
   }
   onTestFinished(stop)
   return {
-    ...{ couch, events, engines, tallies, handled, served, stop, controlDb, table: control },
+    ...{ couch, events, engines, databaseCounters, handled, served, stop, controlDb, table: control },
     visited: () => served.visited.counts(),
     tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
       events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),

@@ -11,13 +11,13 @@ test('a database that is named is followed and waited for; those that a glob mat
   const prefix = createPrefix()
   const [named, first, second] = [`${prefix}-named`, `${prefix}-db-a`, `${prefix}-db-b`]
   const rig = startVisits(prefix, { databases: [named, `${prefix}-db-*`], lookAgainMs: SOON })
-  const { couch, engines, handled, tallies, controlDb } = rig
+  const { couch, engines, handled, databaseCounters, controlDb } = rig
   await make(rig, first)
   await eventually(() => expect(rig.visited().databases).toBe(1))
   const [b] = await make(rig, second)
   await b!.put(order('b1'))
   await eventually(() => expect(handled).toEqual(['b1']))
-  const { runs } = tallies.all.get(`${prefix}-db-*`)!.of({ type: 'order', state: 'paid' })
+  const { runs } = databaseCounters.all.get(`${prefix}-db-*`)!.of({ type: 'order', state: 'paid' })
   await eventually(() => expect(runs.next).toBe(1))
 
   await deleteDb(first)

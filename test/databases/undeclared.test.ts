@@ -11,7 +11,8 @@ const renamed: Machines = { order: { paid: { mode: 'safe', next: { invoiced: 'si
 
 const atRest = (rig: Rig, databases: number) =>
   eventually(() => expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 }))
-const counted = (rig: Rig, prefix: string) => Object.fromEntries(rig.tallies.all.get(`${prefix}-db-*`)!.undeclared)
+const counted = (rig: Rig, prefix: string) =>
+  Object.fromEntries(rig.databaseCounters.all.get(`${prefix}-db-*`)!.undeclared)
 const held = (count: number) => [{ type: 'order', state: 'held', count }]
 
 test('a renamed state is found in the databases that have documents in it, also after a restart', async () => {

@@ -1,6 +1,6 @@
 /** Several workers that visit the databases of one glob. */
 import { expect, onTestFinished, test } from 'vitest'
-import { createSharing, everything, type Part } from '../../sidecar/workers/sharing.ts'
+import { createPartitioning, everything, type Partition } from '../../sidecar/workers/partitioning.ts'
 import { startRegistry } from '../workers/registries.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -14,9 +14,15 @@ async function startMember(prefix: string, members: Awaited<ReturnType<typeof fr
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
   registry.register('sidecar', worker, { timeoutMs: 1000 }, leaving.signal)
-  const sharing = createSharing({ registry, role: 'sidecar', self: worker, serves: () => true, signal: leaving.signal })
-  await sharing.known
-  const rig = startVisits(prefix, { worker, sharing, lookAgainMs: SOON })
+  const partitioning = createPartitioning({
+    registry,
+    role: 'sidecar',
+    self: worker,
+    serves: () => true,
+    signal: leaving.signal,
+  })
+  await partitioning.known
+  const rig = startVisits(prefix, { worker, partitioning, lookAgainMs: SOON })
   return { ...rig, leave: () => leaving.abort() }
 }
 
@@ -66,9 +72,9 @@ test('two workers divide the databases; when one leaves the other goes on from i
 test('a document that is read while its database seems to be another worker’s is not left behind', async () => {
   const prefix = createPrefix()
   let isOurs = true
-  const part: Part = { ...everything, isOurs: () => isOurs, isOursAnywhere: () => isOurs }
-  const sharing = { of: () => part, whole: () => part, known: Promise.resolve(), onChange: () => undefined }
-  const rig = startVisits(prefix, { sharing, lookAgainMs: [60_000, 60_000] })
+  const part: Partition = { ...everything, isOurs: () => isOurs, isOursAnywhere: () => isOurs }
+  const partitioning = { of: () => part, whole: () => part, known: Promise.resolve(), onChange: () => undefined }
+  const rig = startVisits(prefix, { partitioning, lookAgainMs: [60_000, 60_000] })
   const [database] = await make(rig, `${prefix}-db-1`)
   await database!.put(order('first'))
   rig.tell(database!.name, 'created')

@@ -60,7 +60,7 @@ test('all readers of a channel are one subscriber, which goes with the last of t
   expect(counts, 'who leaves was not dropped').toEqual({ open: 0, dropped: 0 })
 })
 
-test('a sign of life comes while nothing happens', async () => {
+test('a heartbeat comes while nothing happens', async () => {
   const { url } = await startEventFeeds({ heartbeatMs: 50 })
   const reader = await read(`${url}/_events/a`)
   await eventually(() => expect(reader.text.match(/^:$/gm)?.length).toBeGreaterThan(2))

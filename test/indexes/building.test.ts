@@ -70,7 +70,7 @@ test('what no event told is found by looking at all databases, design documents 
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
   await putDdoc(couch, db.name, 'two', { views: { x: { map } } })
   await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
-  const later = startIndexes({ url: server().url, share: onlyBeginningWith(prefix) })
+  const later = startIndexes({ url: server().url, partition: onlyBeginningWith(prefix) })
   await eventually(() => expect(later.fresh(db.name)).toEqual([true, true]))
 })
 

@@ -1,7 +1,7 @@
 /** What becomes of builds when workers, CouchDB or the sidecar itself come and go. */
 import { expect, test } from 'vitest'
 import { readIndexerTasks } from '../../sidecar/couch/indexer-tasks.ts'
-import { createShare } from '../../sidecar/workers/share.ts'
+import { createNamePartition } from '../../sidecar/workers/name-partition.ts'
 import { startRegistry } from '../workers/registries.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -16,7 +16,7 @@ test('two workers share the databases: each index is built by one of them', asyn
     isOurs: (name: string) => name.startsWith(prefix) && name.charCodeAt(name.length - 1) % 2 === rest,
     workers: () => 2,
   })
-  const workers = [0, 1].map((rest) => startIndexes({ url: server().url, share: half(rest) }))
+  const workers = [0, 1].map((rest) => startIndexes({ url: server().url, partition: half(rest) }))
   const names: string[] = []
   for (let i = 0; i < 8; i++) names.push((await fill(workers[0]!.couch, 3, { one: map }, prefix)).name)
   for (const name of names) for (const { tell } of workers) tell(name)
@@ -33,12 +33,22 @@ test('a worker that leaves is followed at once by those that stay', async () => 
     const leaving = new AbortController()
     const registry = startRegistry(database)
     registry.register('sidecar', self, { timeoutMs: 1000 }, leaving.signal)
-    const share = createShare({ registry, role: 'sidecar', self, takesPart: () => true, signal: leaving.signal })
-    const isOurs = (name: string) => name.startsWith(prefix) && share.isOurs(name)
-    return { ...startIndexes({ url: server().url, share: { ...share, isOurs } }), share, leave: () => leaving.abort() }
+    const partition = createNamePartition({
+      registry,
+      role: 'sidecar',
+      self,
+      takesPart: () => true,
+      signal: leaving.signal,
+    })
+    const isOurs = (name: string) => name.startsWith(prefix) && partition.isOurs(name)
+    return {
+      ...startIndexes({ url: server().url, partition: { ...partition, isOurs } }),
+      partition,
+      leave: () => leaving.abort(),
+    }
   })
   const [one, other] = workers as [(typeof workers)[0], (typeof workers)[0]]
-  await eventually(() => expect([one.share.workers(), other.share.workers()]).toEqual([2, 2]))
+  await eventually(() => expect([one.partition.workers(), other.partition.workers()]).toEqual([2, 2]))
   const names: string[] = []
   for (let i = 0; i < 8; i++) names.push((await fill(one.couch, 3, { one: map }, prefix)).name)
   for (const name of names) for (const { tell } of workers) tell(name)

@@ -41,7 +41,7 @@ test('indexes of full text are built where the server has them, one by one, and 
   const { tell, rows, fresh, indexes } = startIndexes({
     url: server.url,
     by: proxy.url,
-    share: onlyBeginningWith('text'),
+    partition: onlyBeginningWith('text'),
   })
   tell(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true, true, true]))
@@ -65,8 +65,8 @@ test('a server that loses its full text, and a node that becomes a cluster, are 
     if (path.includes('_all_docs')) return allDocs
     return path.includes('_search') ? search : undefined
   })
-  const share = onlyBeginningWith('lost')
-  const { tell, rows, fresh, couch, indexes } = startIndexes({ url: server.url, by: proxy.url, share })
+  const partition = onlyBeginningWith('lost')
+  const { tell, rows, fresh, couch, indexes } = startIndexes({ url: server.url, by: proxy.url, partition })
   const db = await fill(couch, 0, {}, 'lost')
   await putDdoc(couch, db.name, 'both', { views: { one: { map } }, indexes: { two: { index: 'function () {}' } } })
   tell(db.name)

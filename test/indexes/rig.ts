@@ -8,7 +8,7 @@ import { createEvents } from '../../sidecar/events/channels.ts'
 import { createIndexes, type IndexesOptions } from '../../sidecar/indexes/indexes.ts'
 import { rowOf } from '../../sidecar/indexes/rows.ts'
 import type { KenSettings } from '../../sidecar/indexes/settings.ts'
-import { undivided, type Share } from '../../sidecar/workers/share.ts'
+import { undivided, type NamePartition } from '../../sidecar/workers/name-partition.ts'
 import {
   couchUrl,
   createTestCouch,
@@ -37,7 +37,7 @@ interface RigOptions extends Partial<Omit<IndexesOptions, 'couch' | 'settings'>>
 }
 
 /** Other tests have databases, too. */
-export const onlyBeginningWith = (prefix: string): Share => ({
+export const onlyBeginningWith = (prefix: string): NamePartition => ({
   ...undivided,
   isOurs: (name) => name.startsWith(prefix),
 })
@@ -49,7 +49,7 @@ export function startIndexes({ url = couchUrl(), by = url, settings: own = {}, .
   const events = options.events ?? createEvents({ log })
   const stopping = new AbortController()
   const indexes = createIndexes({
-    ...{ couch: createTestCouch({ url: by }), share: undivided, clock: systemClock, random: Math.random, log },
+    ...{ couch: createTestCouch({ url: by }), partition: undivided, clock: systemClock, random: Math.random, log },
     ...options,
     ...{ events, settings: { ...settings, ...own } },
   })
@@ -97,7 +97,7 @@ export function useQuietServer() {
     /** An indexer of what begins alike. */
     start: (options: RigOptions = {}) => {
       const prefix = uniqueName('i')
-      const rig = startIndexes({ url: server.url, share: onlyBeginningWith(prefix), ...options })
+      const rig = startIndexes({ url: server.url, partition: onlyBeginningWith(prefix), ...options })
       return {
         ...rig,
         prefix,

@@ -10,7 +10,7 @@ test('a server that builds indexes itself is known, and what it leaves for a min
   needs('private server')
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
-  const { couch, tell, fresh, indexes } = startIndexes({ url: server.url, share: onlyBeginningWith('left') })
+  const { couch, tell, fresh, indexes } = startIndexes({ url: server.url, partition: onlyBeginningWith('left') })
   await eventually(() => expect(indexes.counts().serversKen).toBe('on'))
   const db = await fill(couch, 0, { one: map, two: map }, 'left')
   for (let round = 0; round < 5; round++) {
@@ -26,7 +26,7 @@ test('a server that builds indexes itself is known, and what it leaves for a min
 })
 
 test('any server: an index is built when its database has changed', async () => {
-  const { tell, fresh } = startIndexes({ share: onlyBeginningWith('any') })
+  const { tell, fresh } = startIndexes({ partition: onlyBeginningWith('any') })
   const db = await freshDb('any')
   const couch = createTestCouch()
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
@@ -47,7 +47,7 @@ const fastClock = (times: number): Clock => ({
 
 test('where its disk is full nothing is begun, and that is told, until it has room again', async () => {
   const proxy = await startFaultyProxy()
-  const options = { by: proxy.url, share: onlyBeginningWith('full'), clock: fastClock(60) }
+  const options = { by: proxy.url, partition: onlyBeginningWith('full'), clock: fastClock(60) }
   const { tell, fresh, indexes, couch } = startIndexes(options)
   const db = await freshDb('full')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
@@ -84,7 +84,7 @@ test('where its disk is seen to be nearly full nothing is begun, until less is a
 
 test('a slow server is given fewer builds at once, and as many as before when it is quick again', async () => {
   const proxy = await startFaultyProxy()
-  const options = { by: proxy.url, share: onlyBeginningWith('slow'), clock: fastClock(10) }
+  const options = { by: proxy.url, partition: onlyBeginningWith('slow'), clock: fastClock(10) }
   const { tell, fresh, indexes, couch } = startIndexes(options)
   const db = await freshDb('slow')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
@@ -108,7 +108,7 @@ test('a slow server is given fewer builds at once, and as many as before when it
 
 test('a server that cannot be reached is asked again, and nothing is lost meanwhile', async () => {
   const proxy = await startFaultyProxy()
-  const options = { by: proxy.url, share: onlyBeginningWith('away'), clock: fastClock(60) }
+  const options = { by: proxy.url, partition: onlyBeginningWith('away'), clock: fastClock(60) }
   const { tell, fresh, couch } = startIndexes(options)
   const db = await freshDb('away')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
@@ -126,7 +126,7 @@ test('a database that is made again while it is found to be gone is looked at ag
   const proxy = await startFaultyProxy()
   const db = await freshDb('again')
   await putDdoc(createTestCouch(), db.name, 'one', { views: { one: { map } } })
-  const { tell, fresh, indexes } = startIndexes({ by: proxy.url, share: onlyBeginningWith('again') })
+  const { tell, fresh, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('again') })
   await eventually(() => expect(proxy.requests.some(({ path }) => path.includes('_dbs_info'))).toBe(true))
   await eventually(() => expect(fresh(db.name)).toEqual([true])) // so no sweep is to come for a minute
   indexes.setLimit(1)
@@ -149,7 +149,7 @@ test('a database that is made again while it is found to be gone is looked at ag
 test('a server that shows nothing of its nodes has its indexes built all the same', async () => {
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (/^\/_(membership|node|active_tasks)/.test(path) ? refuse(403) : undefined))
-  const { tell, fresh, couch, indexes } = startIndexes({ by: proxy.url, share: onlyBeginningWith('hidden') })
+  const { tell, fresh, couch, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('hidden') })
   const db = await freshDb('hidden')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
   tell(db.name)
@@ -160,7 +160,7 @@ test('a server that shows nothing of its nodes has its indexes built all the sam
 test('a server that knows nobody, or is not there, is not asked for each of thousands of databases', async () => {
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (path.includes('/_all_docs') ? refuse(401) : undefined))
-  const { indexes } = startIndexes({ by: proxy.url, share: onlyBeginningWith('none'), clock: fastClock(10) })
+  const { indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('none'), clock: fastClock(10) })
   for (let i = 0; i < 200; i++) indexes.add(`none-${i}`)
   const looks = () => proxy.requests.filter(({ path }) => path.includes('/_all_docs')).length
   await eventually(() => expect(looks()).toBeGreaterThan(0))
@@ -175,7 +175,7 @@ test('a server that knows nobody, or is not there, is not asked for each of thou
 
 test('while nothing changes it asks for the list of databases and where they are, and writes nothing', async () => {
   const proxy = await startFaultyProxy()
-  const options = { by: proxy.url, share: onlyBeginningWith('idle'), clock: fastClock(120) }
+  const options = { by: proxy.url, partition: onlyBeginningWith('idle'), clock: fastClock(120) }
   const { fresh, couch } = startIndexes(options)
   const db = await freshDb('idle')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
@@ -190,7 +190,7 @@ test('while nothing changes it asks for the list of databases and where they are
 }, 40_000)
 
 test('the setters return the value that was, and refuse what the original refuses', () => {
-  const { indexes } = startIndexes({ share: onlyBeginningWith('none') })
+  const { indexes } = startIndexes({ partition: onlyBeginningWith('none') })
   const setLimit = (value: number) => indexes.setLimit(value)
   const setBatchSize = (value: number) => indexes.setBatchSize(value)
   const setDelay = (value: number) => indexes.setDelay(value)

@@ -12,7 +12,7 @@ thoroughTest(
     needs('cluster')
     const cluster = await sharedCluster()
     const { couch, tell, fresh, indexes } = startIndexes({
-      ...{ url: cluster.nodes[0]!.url, share: onlyBeginningWith('busy') },
+      ...{ url: cluster.nodes[0]!.url, partition: onlyBeginningWith('busy') },
     })
     await configureAll(couch, 'ken', 'batch_channels', '0')
     await configureAll(couch, 'ken', 'incremental_channels', '0')
@@ -33,7 +33,7 @@ test('on three nodes every copy of an index is built before it is called fresh',
   needs('cluster')
   const cluster = await sharedCluster()
   const { couch, tell, fresh, indexes } = startIndexes({
-    ...{ url: cluster.nodes[0]!.url, share: onlyBeginningWith('copied'), areTold: () => false },
+    ...{ url: cluster.nodes[0]!.url, partition: onlyBeginningWith('copied'), areTold: () => false },
   })
   await configureAll(couch, 'ken', 'batch_channels', '0')
   await configureAll(couch, 'ken', 'incremental_channels', '0')

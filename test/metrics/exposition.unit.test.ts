@@ -29,7 +29,7 @@ function busy() {
   const index = new Entry({ database: 'orders', ddoc: '_design/sales', kind: 'view', name: 'by_total', rev: '1-a' }, 0)
   index.read({ seq: 3, lag: 4, isRunning: false }, 1000)
   const indexes = () => ({ counts: noIndexes, entries: [index], now: 60_000 })
-  return sourcesOf({ tallies: new Map([['control', counts]]), indexes })
+  return sourcesOf({ databaseCounters: new Map([['control', counts]]), indexes })
 }
 
 test.each(FORMATS)('every metric of the catalogue is served, and no other, as it is described: %s', async (format) => {
@@ -96,10 +96,10 @@ test('there are as many series as docs/metrics.md says', async () => {
     .slice(1)
     .map(Number)
   const count = async (patterns: number, handlers: number) => {
-    const tallies = new Map(Array.from({ length: patterns }, (_, n) => [`db${n}`, new Counters()]))
-    for (const counts of tallies.values())
+    const databaseCounters = new Map(Array.from({ length: patterns }, (_, n) => [`db${n}`, new Counters()]))
+    for (const counts of databaseCounters.values())
       for (let n = 0; n < handlers; n++) counts.of({ type: 'order', state: `state ${n}` })
-    const served = await families(sourcesOf({ tallies }))
+    const served = await families(sourcesOf({ databaseCounters }))
     return [...served.values()].reduce((sum, { samples }) => sum + samples.length, 0)
   }
   if (process.platform !== 'linux') said[2]! -= 2 // files
@@ -110,7 +110,7 @@ test('there are as many series as docs/metrics.md says', async () => {
 
 test('values change as things happen, in both formats alike, whoever has asked before', async () => {
   const counts = new Counters()
-  const sources = sourcesOf({ tallies: new Map([['control', counts]]) })
+  const sources = sourcesOf({ databaseCounters: new Map([['control', counts]]) })
   const handler = counts.of({ type: 'order', state: 'paid' })
   for (const [runs, format] of [
     [1, 'prometheus'],
@@ -145,12 +145,12 @@ test('of the databases of one name or glob counts are added, and of how long the
     ['userdb-1', engineSaying(users, { inFlight: 2 }, { unread: 5, unsettled: 1, behindMs: 2500, slowHandlers: 1 })],
     ['userdb-2', engineSaying(users, { inFlight: 3, following: false }, { unread: 6, unsettled: 2, behindMs: 500 })],
   ])
-  const tallies = new Map([
+  const databaseCounters = new Map([
     ['control', control],
     ['userdb-*', users],
     ['userdb-of "a\\b"', new Counters()],
   ])
-  const served = await families(sourcesOf({ engines, tallies }))
+  const served = await families(sourcesOf({ engines, databaseCounters }))
   const of = (database: string) => (name: string) => valueOf(served, `couchdb_sidecar_${name}`, { database })
   const gauges = [
     ...['databases', 'databases_following', 'documents_in_flight', 'feed_pending_changes', 'feed_unsettled_changes'],
@@ -197,7 +197,7 @@ test('what engines have counted is told under the name that is written beside it
   Object.assign(handler, { inFlight: 9, running: 2, inherited: 3 })
   Object.assign(handler.claims, { stored: 1, lost: 2, accepted: 3, refused: 4 })
   Object.assign(handler.written, { saved: 1, retry: 2, error: 3, parked: 4 })
-  const served = await families(sourcesOf({ tallies: new Map([['control', counts]]) }))
+  const served = await families(sourcesOf({ databaseCounters: new Map([['control', counts]]) }))
   const own = (name: string) => valueOf(served, `couchdb_sidecar_${name}`, { database: 'control' })
   const by = (name: string, label: string, values: string[]) =>
     values.map((value) => valueOf(served, `couchdb_sidecar_${name}`, { database: 'control', [label]: value }))

@@ -23,7 +23,7 @@ export const noIndexes: IndexesCounts = {
 export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),
-  tallies: new Map([['control', new Counters()]]),
+  databaseCounters: new Map([['control', new Counters()]]),
   visited: () => ({ databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 }),
   byteBudget: createByteBudget(1000),
   mails: noMails(),

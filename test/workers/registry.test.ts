@@ -62,7 +62,7 @@ test('the same id again is the same ref, and changes what it tells; roles are ap
   expect(idsIn(registry, 'bakery')).toEqual(['a'])
 })
 
-test('signs of life are no revisions and no rows in the feed, and change no version', async () => {
+test('heartbeats are no revisions and no rows in the feed, and change no version', async () => {
   const db = await freshDb('workers')
   const [one, two] = [startRegistry(db), startRegistry(db)]
   one.register('mill', 'a', quick)
@@ -154,7 +154,7 @@ test('any program may be a worker, whatever it writes of itself', async () => {
     const rev = (await db.find('_local/worker:mill:z'))?._rev
     await db.put({ _id: '_local/worker:mill:z', beat, ...(rev !== undefined && { _rev: rev }) })
   }
-  expect(idsIn(registry), 'it gives signs of life').toContain('z')
+  expect(idsIn(registry), 'it writes heartbeats').toContain('z')
   await eventually(() => expect(idsIn(registry)).not.toContain('z'))
 })
 

@@ -5,7 +5,7 @@ import { createLocalDoc } from '../../couch/local.ts'
 import { BEAT_ID } from './record.ts'
 
 /**
- * Signs of life of the run that holds a database, until it is stopped: each different from the one before. They are in a
+ * heartbeats of the run that holds a database, until it is stopped: each different from the one before. They are in a
  * `_local` document, which makes no change rows; who holds the database is decided by the record alone.
  */
 export function beat(database: Database, run: string, clock: Clock, everyMs: number): { stop(): Promise<void> } {

@@ -18,5 +18,5 @@ export async function taken(database: Database): Promise<DeployError> {
 
 export const busyWith = ({ name }: Database, holder: Holder) =>
   new DeployError('busy', [
-    `${name}: ${holder.name} has been deploying here since ${holder.since} and gives signs of life; run it again when that is done, or with --take-over`,
+    `${name}: ${holder.name} has been deploying here since ${holder.since} and writes heartbeats; run it again when that is done, or with --take-over`,
   ])

@@ -1,7 +1,7 @@
 /**
  * One deploy at a time works in a database: the one whose run stands in the record. The record is a document, written
  * with its revision, so of two that reach for it one gets a conflict; what a cluster stores below its quorum does not
- * count. Whoever holds it gives signs of life. A holder that is silent is dead: the next takes its place, and if it was
+ * count. Whoever holds it writes heartbeats. A holder that is silent is dead: the next takes its place, and if it was
  * only asleep, its next note meets a conflict, and it stops.
  */
 import { randomUUID } from 'node:crypto'

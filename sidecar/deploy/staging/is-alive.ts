@@ -5,7 +5,7 @@ import { BEAT_ID, RECORD_ID, type Holder, type StoredRecord } from './record.ts'
 const LOOKS = 20
 
 /**
- * Whether whoever holds the record gives a sign of life, or does anything at all to it, while it is watched. No clock of
+ * Whether whoever holds the record writes a heartbeat, or does anything at all to it, while it is watched. No clock of
  * another machine is believed: what counts is that something changes.
  */
 export async function isAlive(

@@ -39,7 +39,7 @@ export interface StoredRecord extends DeployRecord {
 }
 
 export const RECORD_ID = `${OWN_PREFIX}deploy`
-/** The holder's signs of life. */
+/** The holder's heartbeats. */
 export const BEAT_ID = '_local/sidecar:deploy'
 
 export async function readRecord(database: Database, options?: CallOptions): Promise<StoredRecord | undefined> {

@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly random: Random
   /** Of who deploys, for people. */
   readonly name: string
-  /** A holder without a sign of life for so long is dead. */
+  /** A holder without a heartbeat for so long is dead. */
   readonly deadAfterMs: number
   /** Goes on in its place also where it lives. */
   readonly takeOver: boolean

@@ -5,14 +5,14 @@ import { untilAny } from '../../core/until-any.ts'
 import { withTimeout } from '../../core/timeout.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
-import type { Part } from '../../workers/sharing.ts'
+import type { Partition } from '../../workers/partitioning.ts'
 import type { HandlerQueue } from './handler-queues.ts'
 import type { ReadAndDispatch } from './read-and-dispatch.ts'
 import { pages } from './pages.ts'
 
 export interface BacklogOptions {
   readonly database: Database
-  readonly part: Part
+  readonly partition: Partition
   readonly readAndDispatch: ReadAndDispatch
   readonly clock: Clock
   readonly random: Random
@@ -138,13 +138,13 @@ export class Backlog {
 
   /** Ids of what is ready, and of what is due, as far as it is ours. */
   async *#list({ registration }: HandlerQueue, signal: AbortSignal): AsyncGenerator<string[]> {
-    const { database, part, clock } = this.#options
+    const { database, partition, clock } = this.#options
     const { type, state } = registration
     const now = isoTime(clock.now())
     for (const [status, until] of [['ready', {}] as const, ['retry', now] as const, ['timeout', now] as const]) {
       const key = [type, state, status]
       for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
-        yield rows.map(({ id }) => id).filter((id) => part.isOurs(registration, id))
+        yield rows.map(({ id }) => id).filter((id) => partition.isOurs(registration, id))
       }
     }
   }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
-import type { Part, TypeAndState } from '../../workers/sharing.ts'
+import type { Partition, TypeAndState } from '../../workers/partitioning.ts'
 import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
 import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../classify.ts'
 import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, countRow, keyRow, type Listed } from './pages.ts'
@@ -10,7 +10,7 @@ export interface ListWaitingOptions {
   readonly database: Database
   /** As it is now. */
   readonly table: () => DispatchTable
-  readonly part: Part
+  readonly partition: Partition
   readonly clock: Clock
   /** Documents due later than this from now are left to the next resync. */
   readonly horizonMs: number
@@ -36,7 +36,7 @@ const MAX_REMEMBERED = 1000
  * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */
 export function createListWaiting(options: ListWaitingOptions): ListWaiting {
-  const { database, table, part, clock, horizonMs, later, undeclared, take } = options
+  const { database, table, partition, clock, horizonMs, later, undeclared, take } = options
   let waited = new Set<string>()
 
   /** One question tells where there is anything at all: mostly there is nothing. */
@@ -82,7 +82,7 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
         const key = [pair.type, pair.state, status]
         if (!isOccupied(key)) continue
         for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
-          const isOurs = ({ id }: Listed) => status === 'claimed' || part.isOurs(pair, id)
+          const isOurs = ({ id }: Listed) => status === 'claimed' || partition.isOurs(pair, id)
           const ours = rows.filter(isOurs)
           const late = rows.filter((row) => !isOurs(row) && isLate(row))
           if (!(await take(idsOf(ours), false, signal))) break
@@ -97,7 +97,7 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
       const pair = { type, state: IN_CONFLICT }
       const isLate = lateIn(pair)
       for await (const rows of pages(database, { startkey: [type], endkey: [type, {}] }, signal, CONFLICTS)) {
-        const ours = rows.filter(({ id }) => part.isOurs(pair, id))
+        const ours = rows.filter(({ id }) => partition.isOurs(pair, id))
         const late = rows.filter((row) => !ours.includes(row) && isLate(row))
         if (!(await take(idsOf(ours), false, signal))) break
         if (!(await take(idsOf(late), true, signal))) break

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/clock.ts'
 import { withTimeout } from '../../core/timeout.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
-import type { Part } from '../../workers/sharing.ts'
+import type { Partition } from '../../workers/partitioning.ts'
 import type { DispatchTable } from '../classify.ts'
 import type { UndeclaredCount } from '../undeclared.ts'
 import type { Backlog } from './backlog.ts'
@@ -15,7 +15,7 @@ import { createListWaiting } from './list-waiting.ts'
 export interface ResyncOptions {
   readonly database: Database
   readonly table: () => DispatchTable
-  readonly part: Part
+  readonly partition: Partition
   readonly delayQueue: DelayQueue
   readonly readAndDispatch: ReadAndDispatch
   /** Told of each list. */
@@ -44,14 +44,14 @@ export interface Resync {
   readonly isBusy: boolean
   /** Another try, a state's end, a lease of somebody else. */
   runDelayed(signal: AbortSignal): Promise<void>
-  /** Every minute, and when our part in the documents has changed. */
+  /** Every minute, and when our partition has changed. */
   runPeriodically(signal: AbortSignal): Promise<void>
   /** There may be documents that no change will tell of: through the list at once. */
   soon(): void
 }
 
 export function createResync(options: ResyncOptions): Resync {
-  const { database, table, part, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log } = options
+  const { database, table, partition, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log } = options
   const { whenCaughtUp, resyncFirst, prepare, undeclared } = options
   let looks = 0
   let isListed = !resyncFirst
@@ -59,7 +59,7 @@ export function createResync(options: ResyncOptions): Resync {
   const listWaiting = createListWaiting({
     database,
     table,
-    part,
+    partition,
     clock,
     undeclared,
     horizonMs: resyncMs * 2,
@@ -116,7 +116,7 @@ export function createResync(options: ResyncOptions): Resync {
     },
 
     async runPeriodically(signal) {
-      part.onChange(() => wake(), signal)
+      partition.onChange(() => wake(), signal)
       if (resyncFirst) await withTimeout(clock, FIRST_RESYNC_MS, whenCaughtUp(), signal)
       for (let isDue = resyncFirst; ; isDue = true) {
         signal.throwIfAborted()

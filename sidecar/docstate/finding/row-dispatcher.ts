@@ -6,7 +6,7 @@ import { CouchError } from '../../couch/errors.ts'
 import { withRetries } from '../../couch/with-retries.ts'
 import type { Change } from '../../feed/change.ts'
 import type { Progress } from '../../feed/progress.ts'
-import type { Part } from '../../workers/sharing.ts'
+import type { Partition } from '../../workers/partitioning.ts'
 import { isIdle, type Classify } from '../classify.ts'
 import type { Dispatch } from '../dispatch.ts'
 import type { Backlog } from './backlog.ts'
@@ -14,7 +14,7 @@ import { UNREADABLE_MS } from './read-and-dispatch.ts'
 import { MOST, type ReadInParts } from './read.ts'
 
 export interface RowDispatcherOptions {
-  readonly part: Part
+  readonly partition: Partition
   readonly classify: Classify
   readonly dispatch: Dispatch
   readonly backlog: Backlog
@@ -38,7 +38,7 @@ const MOST_UNREAD = 5 * MOST
 
 /**
  * Brings the rows of a feed to the dispatch. Where several workers share the work they come without documents, and those
- * of our own part are read, while more rows come: the more there is to do, the more are read together.
+ * of our own partition are read, while more rows come: the more there is to do, the more are read together.
  */
 export class RowDispatcher {
   readonly #options: RowDispatcherOptions
@@ -101,8 +101,10 @@ export class RowDispatcher {
 
   /** What is another worker's is not looked at: if that one does nothing about it, the list has it. */
   #isToRead({ id, rev, branched }: Change): boolean {
-    const { dispatch, part } = this.#options
-    return !id.startsWith('_design/') && !dispatch.passUnread(id, rev, branched) && part.isOursAnywhere(id) !== false
+    const { dispatch, partition } = this.#options
+    return (
+      !id.startsWith('_design/') && !dispatch.passUnread(id, rev, branched) && partition.isOursAnywhere(id) !== false
+    )
   }
 
   async #offer({ doc, bytes, isPast, settled }: Found, signal: AbortSignal): Promise<void> {

@@ -10,7 +10,7 @@ import { follow, type FeedEvent, type Checkpoint } from '../../feed/follow.ts'
 import { FeedLag } from '../../feed/lag.ts'
 import type { CheckpointStore, Rest } from '../../feed/checkpoint-store.ts'
 import { Progress } from '../../feed/progress.ts'
-import type { Part } from '../../workers/sharing.ts'
+import type { Partition } from '../../workers/partitioning.ts'
 import type { Telemetry } from '../telemetry.ts'
 import type { RowDispatcher } from './row-dispatcher.ts'
 import { DDOC_ID } from './pages.ts'
@@ -20,7 +20,7 @@ export type ReadFeed = (from: Checkpoint | undefined, signal: AbortSignal) => As
 
 export interface WatchOptions {
   readonly database: Database
-  readonly part: Part
+  readonly partition: Partition
   readonly rowDispatcher: RowDispatcher
   readonly checkpoints: CheckpointStore
   readonly telemetry: Telemetry
@@ -116,11 +116,11 @@ export class Watch {
   }
 
   readonly #follow: ReadFeed = (from, signal) => {
-    const { database, part, checkpoints, clock, random, heartbeatMs } = this.#options
+    const { database, partition, checkpoints, clock, random, heartbeatMs } = this.#options
     const options = {
-      ...{ source: changesOf(database, () => !part.hasEquals()), from, clock, random },
+      ...{ source: changesOf(database, () => !partition.hasEquals()), from, clock, random },
       isPutBack: (signal: AbortSignal) => checkpoints.isPutBack(signal),
-      rest: () => (part.hasEquals() ? REST : 0),
+      rest: () => (partition.hasEquals() ? REST : 0),
     }
     return follow({ ...options, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }, signal)
   }

@@ -130,7 +130,7 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
       const parks = hasBegun && classification.registration.options.onLost === 'park'
       return [
         `The worker ${worker} holds it, renewed at ${at}.${hasBegun ? '' : ' Its handler has not begun.'}`,
-        `If ${worker} gives no sign of life for ${lease_ms / 1000} s, another one takes over: it ${
+        `If ${worker} does not renew its claim for ${lease_ms / 1000} s, another one takes over: it ${
           parks ? 'parks it' : 'tries again'
         }.`,
       ]

@@ -2,13 +2,13 @@ import type { Clock } from '../../core/clock.ts'
 import { eventId, type DatabaseEvent } from '../documents.ts'
 import { bucketOf } from './ledger.ts'
 import type { GlobalChangesSettings } from './settings.ts'
-import type { Share } from './share.ts'
+import type { BucketPartition } from './bucket-partition.ts'
 import { Window } from './window.ts'
 
 export interface GatherOptions {
   readonly clock: Clock
   readonly settings: () => GlobalChangesSettings
-  readonly share: Share
+  readonly partition: BucketPartition
   /** Whether this database has events at all. */
   readonly hasEvents: (database: string) => boolean
   /** Gets what two windows have gathered. */
@@ -43,8 +43,8 @@ export class Gather {
   }
 
   tell(event: DatabaseEvent, database: string): void {
-    const { settings, share, hasEvents } = this.#options
-    if (!settings().update_db || !hasEvents(database) || !share.buckets().has(bucketOf(database))) return
+    const { settings, partition, hasEvents } = this.#options
+    if (!settings().update_db || !hasEvents(database) || !partition.buckets().has(bucketOf(database))) return
     this.#events.add([eventId(event, database)])
   }
 

@@ -17,7 +17,7 @@ import { Gather } from './gather.ts'
 import { Ledger } from './ledger.ts'
 import { makeDatabase } from './make-database.ts'
 import type { GlobalChangesSettings } from './settings.ts'
-import type { Share } from './share.ts'
+import type { BucketPartition } from './bucket-partition.ts'
 import { Sources } from './sources.ts'
 import { createSweep } from './sweep.ts'
 import { createPeriodicRun } from '../../couch/periodic.ts'
@@ -28,7 +28,7 @@ export interface GlobalChangesOptions {
   readonly name: string
   /** Whether the server may have a feed of all databases. Default true. */
   readonly mayHaveFeed?: boolean
-  readonly share: Share
+  readonly partition: BucketPartition
   readonly settings: GlobalChangesSettings
   readonly clock: Clock
   readonly random: Random
@@ -73,7 +73,7 @@ const LAST_WORDS_MS = 2000
 const WHO_IS_THERE_MS = 3000
 
 export function createGlobalChanges(options: GlobalChangesOptions): GlobalChanges {
-  const { couch, name, mayHaveFeed = true, share, clock, random, log } = options
+  const { couch, name, mayHaveFeed = true, partition, clock, random, log } = options
   const database = couch.db(name)
   const hard = new AbortController()
   setMaxListeners(0, hard.signal) // one for each request under way
@@ -98,7 +98,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     },
   })
   const write = (ids: Iterable<string>) => writer.add(ids)
-  const gather = new Gather({ clock, settings: () => settings, share, hasEvents, write })
+  const gather = new Gather({ clock, settings: () => settings, partition, hasEvents, write })
   const lookAtAll = createSweep({ couch, ledger, coverage, clock, underWayMs, hasEvents, write })
   const sweeps = createPeriodicRun({
     ...{ clock, random, log, sweep },
@@ -121,10 +121,10 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   async function sweep(signal: AbortSignal): Promise<void> {
     const began = clock.ticks()
     await makeSure(signal)
-    await ledger.own(share.buckets(), signal)
+    await ledger.own(partition.buckets(), signal)
     if (hasLost) await findLost(database, ledger, signal)
     hasLost = false
-    const found = await lookAtAll(share.buckets(), signal)
+    const found = await lookAtAll(partition.buckets(), signal)
     swept += found.missed
     if (found.databases.length > 0) log.debug({ databases: found.databases.length }, 'a sweep has database events')
     sources.found(found.databases)
@@ -137,7 +137,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
 
   /** Reads the ledger where it is not read yet. An event that is written before cannot be noted. */
   async function load(signal: AbortSignal): Promise<void> {
-    const buckets = share.buckets()
+    const buckets = partition.buckets()
     if ([...buckets].every((bucket) => ledger.has(bucket))) return
     await makeSure(signal)
     await ledger.own(buckets, signal)
@@ -183,7 +183,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
       ending.abort()
     }
     await untilAny([signal, ending.signal], async (on) => {
-      share.onChange(() => sweeps.soon(), on)
+      partition.onChange(() => sweeps.soon(), on)
       await together([(until) => sources.run(until), (until) => sweeps.run(until), untilOff], on)
     })
   }
@@ -204,7 +204,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
 
   return {
     async run(signal) {
-      await withTimeout(clock, WHO_IS_THERE_MS, share.known, signal).catch(() => undefined)
+      await withTimeout(clock, WHO_IS_THERE_MS, partition.known, signal).catch(() => undefined)
       try {
         while (!signal.aborted) {
           if (settings.update_db) await runWhileOn(signal)

@@ -73,8 +73,8 @@ export const ofDatabases = defineGroup({
       outcome: 'stored, accepted (by less than the quorum of a cluster), conflict, refused, unknown (no answer)',
     }),
   },
-  read({ tallies, engines }) {
-    const all: Followed[] = [...tallies].map(([database, counts]) => {
+  read({ databaseCounters, engines }) {
+    const all: Followed[] = [...databaseCounters].map(([database, counts]) => {
       const theirs = [...engines.values()].filter((engine) => engine.counts === counts)
       return { database, counts, engines: theirs.map((engine) => ({ health: engine.health(), lag: engine.lag() })) }
     })

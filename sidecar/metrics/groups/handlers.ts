@@ -31,12 +31,12 @@ export const ofHandlers = defineGroup({
     }),
     claims_inherited_total: counter(
       'documents',
-      'Documents taken over from workers that gave no sign of life.',
+      'Documents taken over from workers that wrote no heartbeat.',
       'docstate/rescue.ts',
     ),
   },
-  read({ tallies }) {
-    const all = [...tallies].flatMap(([database, counts]) =>
+  read({ databaseCounters }) {
+    const all = [...databaseCounters].flatMap(([database, counts]) =>
       [...counts.handlers()].map(({ counts, type, state }) => ({ counts, labels: { database, type, state } })),
     )
     const each = <V>(valueOf: (counts: HandlerCounters) => V) =>

@@ -10,7 +10,7 @@ import { deployShop, openShop, shop } from './rig.ts'
 
 const isBuild = ({ query }: SeenRequest) => query.get('update') === 'lazy'
 
-/** A deploy that stays where it is about to do this until `go.open()`, and gives signs of life. */
+/** A deploy that stays where it is about to do this until `go.open()`, and writes heartbeats. */
 async function openBusy(deadAfterMs: number, isIt: (request: SeenRequest) => boolean = isBuild) {
   const opened = await openShop()
   const proxy: FaultyProxy = await startFaultyProxy()

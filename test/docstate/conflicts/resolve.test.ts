@@ -4,7 +4,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
-import { everything } from '../../../sidecar/workers/sharing.ts'
+import { everything } from '../../../sidecar/workers/partitioning.ts'
 import { IN_CONFLICT } from '../../../sidecar/docstate/classify.ts'
 import { MOST_BYTES } from '../../../sidecar/docstate/conflicts/carry.ts'
 import type { Conflict, Resolver } from '../../../sidecar/docstate/conflicts/merge.ts'
@@ -174,15 +174,15 @@ test('a conflict is resolved by the worker that is responsible for it, and by an
     ...everything,
     isOurs: ({ state }: { state: string }) => state !== IN_CONFLICT || responsible,
   })
-  const other = await startRig(db, invoice([]), { worker: 'other', part: partOf(false) })
+  const other = await startRig(db, invoice([]), { worker: 'other', partition: partOf(false) })
   await sleep(700)
   expect((await read(db))._conflicts).toHaveLength(1)
-  const responsible = await startRig(db, invoice([]), { worker: 'responsible', part: partOf(true) })
+  const responsible = await startRig(db, invoice([]), { worker: 'responsible', partition: partOf(true) })
   await expectSettled(db, { state: 'invoiced' })
   await eventually(() => expect(responsible.engine.health().conflicts).toBe(1))
   expect(other.engine.health().conflicts).toBe(0)
 
   const alone = await inConflict()
-  await startRig(alone, invoice([]), { part: partOf(false), resyncMs: 300 })
+  await startRig(alone, invoice([]), { partition: partOf(false), resyncMs: 300 })
   await expectSettled(alone, { state: 'invoiced' })
 })

@@ -8,7 +8,7 @@ import { Backlog } from '../../../sidecar/docstate/finding/backlog.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
 import { handlerDefaults } from '../../../sidecar/docstate/handler-options.ts'
 import type { HandlerQueue } from '../../../sidecar/docstate/finding/handler-queues.ts'
-import { everything } from '../../../sidecar/workers/sharing.ts'
+import { everything } from '../../../sidecar/workers/partitioning.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
@@ -126,7 +126,7 @@ test('says when none of its handlers has ended for a minute, and is quiet while 
   const backlog = new Backlog({
     ...{
       database: createTestCouch().db('none'),
-      part: everything,
+      partition: everything,
       clock,
       random: Math.random,
       log: pino({}, { write }),

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
-import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
+import { allBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
 import { createTestCouch, deleteDb, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { settings, startGlobalChanges } from './rig.ts'
@@ -134,7 +134,7 @@ test('when it stops, what is pending is written', async () => {
   async function stopWhilePending() {
     const db = await freshDb('orders')
     const ofThis = { ...allBuckets, buckets: () => new Set([bucketOf(db.name)]) } // other tests have databases, too
-    const { changes, seen, stop, kinds } = startGlobalChanges({ share: ofThis, settings: delayed })
+    const { changes, seen, stop, kinds } = startGlobalChanges({ partition: ofThis, settings: delayed })
     await seen(db.name, ['created'])
     for (const until = Date.now() + 3000; Date.now() < until; await sleep(300)) {
       await db.put({ _id: uniqueName('order') }) // its feed may not yet be there

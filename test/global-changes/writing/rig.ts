@@ -8,7 +8,7 @@ import {
   createGlobalChanges,
   type GlobalChangesOptions,
 } from '../../../sidecar/global-changes/writing/global-changes.ts'
-import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
+import { allBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
 import { couchUrl, createTestCouch, deleteDb, startPrivateCouch, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { Exchange } from '../../support/proxy-exchange.ts'
@@ -33,7 +33,13 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
   const events = couch.db(name)
   const stopping = new AbortController()
   const changes = createGlobalChanges({
-    ...{ couch: createTestCouch({ url: by }), share: allBuckets, settings, clock: systemClock, random: Math.random },
+    ...{
+      couch: createTestCouch({ url: by }),
+      partition: allBuckets,
+      settings,
+      clock: systemClock,
+      random: Math.random,
+    },
     log: pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' }),
     ...options,
     name,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
-import { allBuckets } from '../../../sidecar/global-changes/writing/share.ts'
+import { allBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
 import { createTestCouch, deleteDb, freshDb, makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { refuse, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
@@ -29,7 +29,7 @@ test('no event is written before the ledger is read', async () => {
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const notes = createHold()
   plan((request) => (isNotes(request) ? notes.requests : undefined))
-  const { changes, seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url, settings: often })
+  const { changes, seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
   await followed()
   tell('created', db.name)
   // It has left its windows, and has not been written.
@@ -46,12 +46,12 @@ test('no event is written before the ledger is read', async () => {
 test('a database is made again while no sidecar runs, and the feed tells only that it was made', async () => {
   needs('database identity')
   const db = await freshDb('orders')
-  const first = startGlobalChanges({ share: only(db.name) })
+  const first = startGlobalChanges({ partition: only(db.name) })
   await first.seen(db.name, ['created'])
   await first.stop()
   await makeAgain(db)
   const { proxy, tell, followed } = await startFeedByHand()
-  const again = startGlobalChanges({ name: first.name, share: only(db.name), by: proxy.url, settings: often })
+  const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: proxy.url, settings: often })
   await followed()
   tell('created', db.name) // while the first sweep leaves to the feed what it found
   await eventually(async () => expect(await again.written(db.name)).toEqual(['created 2', 'deleted 1']))
@@ -61,7 +61,7 @@ test('a database is gone before its event is written, and the feed does not tell
   const db = await freshDb('orders')
   await deleteDb(db.name)
   const { proxy, tell, followed } = await startFeedByHand()
-  const { seen } = startGlobalChanges({ share: only(db.name), by: proxy.url, settings: often })
+  const { seen } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
   await followed()
   tell('created', db.name)
   await seen(db.name, ['created', 'deleted'])
@@ -70,7 +70,7 @@ test('a database is gone before its event is written, and the feed does not tell
 test('an update of a database that is gone comes after its deletion, which is told again', async () => {
   const { proxy, tell, followed } = await startFeedByHand()
   const db = await freshDb('orders')
-  const { seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url, settings: often })
+  const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
   await followed()
   await seen(db.name, ['created'])
   await deleteDb(db.name)
@@ -83,7 +83,7 @@ test('an update of a database that is gone comes after its deletion, which is to
 test('the deletion of an earlier life is told late, and is not written of the database that is there', async () => {
   const { proxy, tell, followed } = await startFeedByHand()
   const db = await freshDb('orders')
-  const { seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url })
+  const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url })
   await followed()
   await seen(db.name, ['created'])
   tell('deleted', db.name)
@@ -101,7 +101,7 @@ test('the deletion of an earlier life is told late, and is not written of the da
 test('a database is made while a sweep waits for the list of all, and cannot be read afterwards', async () => {
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const name = uniqueName('orders')
-  const { changes, couch, seen, kinds } = startGlobalChanges({ share: only(name), by: proxy.url })
+  const { changes, couch, seen, kinds } = startGlobalChanges({ partition: only(name), by: proxy.url })
   onTestFinished(() => deleteDb(name))
   await followed()
   await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // once more for the feed
@@ -121,7 +121,7 @@ test('a database is made while a sweep waits for the list of all, and cannot be 
 test('a database is deleted, and both are told, while a sweep waits for others to tell that it was made', async () => {
   const { proxy, tell, followed } = await startFeedByHand()
   const name = uniqueName('orders')
-  const { changes, couch, seen, written } = startGlobalChanges({ share: only(name), by: proxy.url })
+  const { changes, couch, seen, written } = startGlobalChanges({ partition: only(name), by: proxy.url })
   await followed()
   await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // once more for the feed
   await couch.db(name).create()
@@ -142,7 +142,7 @@ test('that a database was made is not written before it is noted', async () => {
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const db = await freshDb('orders')
   plan((request) => (isNote(request) ? refuse(500) : undefined))
-  const { seen, written } = startGlobalChanges({ share: only(db.name), by: proxy.url })
+  const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url })
   await followed()
   tell('created', db.name)
   await eventually(() => expect(proxy.requests.filter(isNote).length).toBeGreaterThan(1))
@@ -158,7 +158,7 @@ test.each([
   needs('database identity')
   const { proxy, tell, followed } = await startFeedByHand()
   const db = createTestCouch().db(uniqueName('orders'))
-  const first = startGlobalChanges({ share: only(db.name), by: proxy.url })
+  const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
   onTestFinished(() => deleteDb(db.name))
   await followed()
   await db.create()
@@ -167,6 +167,6 @@ test.each([
   await first.kill(proxy)
   await happens(db)
   const { proxy: by } = await startFeedByHand() // has nothing of this
-  const again = startGlobalChanges({ name: first.name, share: only(db.name), by: by.url })
+  const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
   await eventually(async () => expect(await again.written(db.name)).toEqual(wanted))
 })

@@ -1,6 +1,6 @@
 import type { Member } from './documents.ts'
 import type { Registry } from './registry.ts'
-import { createResponsible } from './responsible.ts'
+import { createRendezvous } from './rendezvous.ts'
 
 /** Where a document waits: what decides who has a handler for it. */
 export interface TypeAndState {
@@ -9,7 +9,7 @@ export interface TypeAndState {
 }
 
 /** The part that one worker has in the documents of a database. */
-export interface Part {
+export interface Partition {
   /** Whether this worker is the one to take a document. Advice: nothing breaks if all think so, or nobody does. */
   isOurs(pair: TypeAndState, docId: string): boolean
   /** The same, without knowing type and state; undefined where it matters, since the workers are not all alike. */
@@ -21,14 +21,14 @@ export interface Part {
 }
 
 /** Of the only worker. */
-export const everything: Part = {
+export const everything: Partition = {
   isOurs: () => true,
   isOursAnywhere: () => true,
   hasEquals: () => false,
   onChange: () => undefined,
 }
 
-export interface SharingOptions {
+export interface PartitioningOptions {
   readonly registry: Registry
   readonly role: string
   /** Id of this worker. Always counted among those who are there. */
@@ -39,17 +39,17 @@ export interface SharingOptions {
 }
 
 /** Divides the documents of each database among the workers of a role. */
-export interface Sharing {
-  of(database: string): Part
+export interface Partitioning {
+  of(database: string): Partition
   /** The same for a database that is not divided: all of one type and state is one worker's. */
-  whole(database: string): Part
+  whole(database: string): Partition
   /** Resolves when it is known who is there: before that everybody takes everything. */
   readonly known: Promise<void>
   /** Calls when the parts may have changed, until the signal. */
   onChange(this: void, listener: () => void, signal: AbortSignal): void
 }
 
-export function createSharing({ registry, role, self, serves, signal }: SharingOptions): Sharing {
+export function createPartitioning({ registry, role, self, serves, signal }: PartitioningOptions): Partitioning {
   const listeners = new Set<() => void>()
   /** By database, type and state, for those that are divided: they are few. */
   const responsible = new Map<string, (docId: string) => string | undefined>()
@@ -66,7 +66,7 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
       members.length > 1 &&
       others.length < members.length &&
       new Set(members.map(({ options }) => JSON.stringify(options))).size === 1
-    ofAll = areAlike ? createResponsible([self, ...others.map(({ id }) => id)]) : undefined
+    ofAll = areAlike ? createRendezvous([self, ...others.map(({ id }) => id)]) : undefined
     for (const listener of listeners) listener()
   }
   const known = new Promise<void>((resolve) => {
@@ -92,7 +92,7 @@ export function createSharing({ registry, role, self, serves, signal }: SharingO
   function responsibleAmong(database: string, pair: TypeAndState): (name: string) => string | undefined {
     const ids = [self, ...others.filter((member) => serves(member, database, pair)).map(({ id }) => id)]
     const key = JSON.stringify(ids)
-    const made = among.get(key) ?? createResponsible(ids)
+    const made = among.get(key) ?? createRendezvous(ids)
     among.set(key, made)
     return made
   }

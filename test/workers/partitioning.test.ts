@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { EngineOptions } from '../../sidecar/docstate/engine.ts'
 import type { Registry } from '../../sidecar/workers/registry.ts'
-import { createResponsible } from '../../sidecar/workers/responsible.ts'
-import { createSharing } from '../../sidecar/workers/sharing.ts'
+import { createRendezvous } from '../../sidecar/workers/rendezvous.ts'
+import { createPartitioning } from '../../sidecar/workers/partitioning.ts'
 import { expectSettled, paid, replicate } from '../docstate/conflicts/branches.ts'
 import { startRig, stateOf } from '../docstate/rig.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
@@ -29,8 +29,14 @@ async function startWorker(db: Database, name: string, options: WorkerOptions = 
   const registry = startRegistry(db)
   const leaving = new AbortController()
   registry.register('sidecar', name, { timeoutMs }, leaving.signal)
-  const sharing = createSharing({ registry, role: 'sidecar', self: name, serves: () => true, signal: leaving.signal })
-  await sharing.known
+  const partitioning = createPartitioning({
+    registry,
+    role: 'sidecar',
+    self: name,
+    serves: () => true,
+    signal: leaving.signal,
+  })
+  await partitioning.known
   const handled: string[] = []
   const rig = await startRig(
     db,
@@ -44,7 +50,7 @@ async function startWorker(db: Database, name: string, options: WorkerOptions = 
         },
         { onLost: 'retry' },
       ),
-    { worker: name, part: sharing.of(db.name), leaseMs: 1000, ...rest },
+    { worker: name, partition: partitioning.of(db.name), leaseMs: 1000, ...rest },
   )
   return {
     name,
@@ -79,7 +85,7 @@ const expectInvoiced = (db: Database, count: number) =>
   })
 
 test('each document is taken by the one worker that all hold responsible, and nobody reaches for it in vain', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const workers = [
     await startWorker(db, 'a', quiet),
     await startWorker(db, 'b', quiet),
@@ -89,7 +95,7 @@ test('each document is taken by the one worker that all hold responsible, and no
   const ids = idsOf(0, 300)
   await writeOrders(db, ids)
   await expectInvoiced(db, 300)
-  const responsible = createResponsible(['a', 'b', 'c'])
+  const responsible = createRendezvous(['a', 'b', 'c'])
   for (const { name, handled } of workers) {
     expect(handled.sort()).toEqual(ids.filter((id) => responsible(id) === name).sort())
     expect(handled.length).toBeGreaterThan(60)
@@ -98,7 +104,7 @@ test('each document is taken by the one worker that all hold responsible, and no
 })
 
 test('a worker that joins takes its share, one that leaves gives it up, and what it leaves is taken at once', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const first = await startWorker(db, 'a')
   await writeOrders(db, idsOf(0, 50))
   await expectInvoiced(db, 50)
@@ -114,7 +120,7 @@ test('a worker that joins takes its share, one that leaves gives it up, and what
 })
 
 test('the share of a worker that is cut off is taken by the others', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const proxy = await startFaultyProxy()
   const [cutOff, other] = [
     await startWorker(createTestCouch({ url: proxy.url }).db(db.name), 'a', { leaseMs: 1000 }),
@@ -130,7 +136,7 @@ test('the share of a worker that is cut off is taken by the others', async () =>
 })
 
 test('documents of a worker that lives and does nothing are taken at the second look', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const idler = startRegistry(db)
   idler.register('sidecar', 'a', { timeoutMs: 1000 })
   const worker = await startWorker(db, 'b', { resyncMs: 500 })
@@ -141,7 +147,7 @@ test('documents of a worker that lives and does nothing are taken at the second 
 })
 
 test('a try that is due is made by the worker that is responsible then', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const tries: string[] = []
   const failOnce = async (name: string) => {
     const worker = await startWorker(db, name)
@@ -158,7 +164,7 @@ test('a try that is due is made by the worker that is responsible then', async (
           },
           { backoff: { baseMs: 100, capMs: 100 } },
         ),
-      { worker: name, part: createSharingOf(worker, db) },
+      { worker: name, partition: partitionOf(worker, db) },
     )
     return worker
   }
@@ -166,17 +172,17 @@ test('a try that is due is made by the worker that is responsible then', async (
   await seeEachOther(workers)
   await db.put({ _id: 'm', type: 'mail', state: 'new' })
   await eventually(async () => expect(await stateOf(db, 'm')).toBe('sent'))
-  const name = createResponsible(['a', 'b'])('m')!
+  const name = createRendezvous(['a', 'b'])('m')!
   expect(tries).toEqual([`${name} m`, `${name} m`, `${name} m`])
 })
 
-function createSharingOf({ registry, name }: Worker, db: Database) {
+function partitionOf({ registry, name }: Worker, db: Database) {
   const signal = new AbortController().signal
-  return createSharing({ registry, role: 'sidecar', self: name, serves: () => true, signal }).of(db.name)
+  return createPartitioning({ registry, role: 'sidecar', self: name, serves: () => true, signal }).of(db.name)
 }
 
 test('who is alone reads documents with the feed; of several each reads those of its own part, once', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)
   const isFeed = ({ path }: SeenRequest) => path.endsWith('/_changes')
@@ -207,7 +213,7 @@ test('who is alone reads documents with the feed; of several each reads those of
 })
 
 test('workers that share learn from the feed of a branch that CouchDB hides', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const workers = [await startWorker(db, 'b', quiet), await startWorker(db, 'c', quiet)]
   await seeEachOther(workers)
   const first = await db.put(paid)
@@ -218,7 +224,7 @@ test('workers that share learn from the feed of a branch that CouchDB hides', as
 })
 
 test('workers that are not alike read documents with the feed, and each takes what it has a handler for', async () => {
-  const db = await freshDb('sharing')
+  const db = await freshDb('partitioning')
   const { registry } = await startWorker(db, 'a')
   const other = await startWorker(db, 'b')
   registry.register('sidecar', 'a', { timeoutMs: 1000, does: 'something else' })

@@ -3,7 +3,7 @@ import { beatId, memberFrom } from './documents.ts'
 
 interface Seen {
   readonly rev: string
-  /** The last sign of life that is not our own. Undefined if there was none. */
+  /** The last heartbeat that is not our own. Undefined if there was none. */
   readonly beat: string | undefined
   /** Whether it has changed since we look: what was there before may be what a dead process left. */
   readonly moved: boolean
@@ -12,14 +12,14 @@ interface Seen {
 }
 
 /**
- * The signs of life that other processes give, as one look after the other finds them. Who gives none for its whole
+ * The heartbeats that other processes give, as one look after the other finds them. Who gives none for its whole
  * timeout is silent: by our clock that never jumps, times that others wrote are never compared with ours.
  *
  * Between two looks nobody was seen, so that this counts for no more than the third of the timeout in which there should
  * have been a sign. A slow CouchDB delays what is found out, and prevents nothing. After a look that failed (`forget`)
  * all counts from the beginning: CouchDB was away, and for the others too.
  */
-export class Signs {
+export class Liveness {
   readonly #ticks: () => number
   /** Ours. */
   readonly #process: string
@@ -32,7 +32,7 @@ export class Signs {
     this.#process = process
   }
 
-  /** Takes in one reading: all documents of members, and the signs of life beside them. Who is not in it is forgotten. */
+  /** Takes in one reading: all documents of members, and the heartbeats beside them. Who is not in it is forgotten. */
   look(docs: readonly StoredDoc[], beats: ReadonlyMap<string, Doc>): void {
     const now = this.#ticks()
     const sinceMs = this.#failed ? 0 : now - this.#lookedAt
@@ -59,13 +59,13 @@ export class Signs {
     this.#failed = true
   }
 
-  /** No other process has given a sign of life for the whole timeout. */
+  /** No other process has given a heartbeat for the whole timeout. */
   isSilent(id: string): boolean {
     const seen = this.#seen.get(id)
     return seen !== undefined && seen.stillMs >= seen.timeoutMs
   }
 
-  /** Another process was seen to give signs of life, and is not silent. Neither is known at first. */
+  /** Another process was seen to write heartbeats, and is not silent. Neither is known at first. */
   isAlive(id: string): boolean {
     return this.#seen.get(id)?.moved === true && !this.isSilent(id)
   }

@@ -15,7 +15,7 @@ function mix(bits: number): number {
  * Who is responsible for a document: the worker for which the hash of its name and the document's id is the highest
  * (rendezvous hashing). All who know the same workers agree. Undefined where there are no workers.
  */
-export function createResponsible(workers: readonly string[]): (docId: string) => string | undefined {
+export function createRendezvous(workers: readonly string[]): (docId: string) => string | undefined {
   const seeds = workers.map((worker) => [worker, hash32(worker)] as const)
   return (docId) => {
     const bits = hash32(docId)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { createTallies } from '../sidecar/tallies.ts'
+import { createDatabaseCounters } from '../sidecar/database-counters.ts'
 
 test('databases of one glob are counted together, one that is named by itself', () => {
-  const { of, all } = createTallies(['control', 'userdb-*', '*'])
+  const { of, all } = createDatabaseCounters(['control', 'userdb-*', '*'])
   expect([...all.keys()]).toEqual(['control', 'userdb-*', '*'])
   expect(of('userdb-a')).toBe(of('userdb-b'))
   expect(of('userdb-a')).toBe(all.get('userdb-*'))
@@ -11,10 +11,10 @@ test('databases of one glob are counted together, one that is named by itself', 
 })
 
 test('a name that a glob matches, too, is still counted by itself, wherever it stands', () => {
-  const { of, all } = createTallies(['*', 'control'])
+  const { of, all } = createDatabaseCounters(['*', 'control'])
   expect(of('control')).toBe(all.get('control'))
 })
 
 test('a name that is given twice is one', () => {
-  expect(createTallies(['control', 'control']).all.size).toBe(1)
+  expect(createDatabaseCounters(['control', 'control']).all.size).toBe(1)
 })

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { createResponsible } from '../../sidecar/workers/responsible.ts'
+import { createRendezvous } from '../../sidecar/workers/rendezvous.ts'
 
 const docs = Array.from({ length: 20_000 }, (_, i) => `order-${i}`)
 const names = (count: number) => Array.from({ length: count }, (_, i) => `host-${i}`)
 
 function sharesOf(workers: readonly string[]): Map<string, number> {
-  const responsible = createResponsible(workers)
+  const responsible = createRendezvous(workers)
   const shares = new Map<string, number>()
   for (const doc of docs) shares.set(responsible(doc)!, (shares.get(responsible(doc)!) ?? 0) + 1)
   return shares
@@ -19,7 +19,7 @@ test.each([2, 3, 10, 100])('%d workers have about as much each', (count) => {
 })
 
 test.each([3, 10, 100])('one more than %d moves its own share and nothing else, and so does one less', (count) => {
-  const [before, after] = [createResponsible(names(count)), createResponsible(names(count + 1))]
+  const [before, after] = [createRendezvous(names(count)), createRendezvous(names(count + 1))]
   const moved = docs.filter((doc) => before(doc) !== after(doc))
   expect(new Set(moved.map(after))).toEqual(new Set([`host-${count}`]))
   const ideal = docs.length / (count + 1)
@@ -27,7 +27,7 @@ test.each([3, 10, 100])('one more than %d moves its own share and nothing else, 
 })
 
 test('the order in which the workers are known does not matter', () => {
-  const [one, other] = [createResponsible(['a', 'b', 'c']), createResponsible(['c', 'a', 'b'])]
+  const [one, other] = [createRendezvous(['a', 'b', 'c']), createRendezvous(['c', 'a', 'b'])]
   expect(docs.filter((doc) => one(doc) !== other(doc))).toEqual([])
-  expect(createResponsible([])('x')).toBeUndefined()
+  expect(createRendezvous([])('x')).toBeUndefined()
 })

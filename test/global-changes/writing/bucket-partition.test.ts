@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
-import { shareBuckets } from '../../../sidecar/global-changes/writing/share.ts'
-import { createShare } from '../../../sidecar/workers/share.ts'
+import { partitionBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
+import { createNamePartition } from '../../../sidecar/workers/name-partition.ts'
 import { createTestCouch, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { idsIn, startRegistry } from '../../workers/registries.ts'
@@ -17,27 +17,27 @@ function startWorker(control: Awaited<ReturnType<typeof freshDb>>, self: string,
   const takesPart = (member: { options: unknown }) => (member.options as { writes?: boolean }).writes !== false
   registry.register(role, self, { timeoutMs: 1000, ...options }, leaving.signal)
   const { signal } = leaving
-  const share = shareBuckets(createShare({ registry, role, self, takesPart, signal }), signal)
-  return { registry, share, leave: () => leaving.abort(), members: () => idsIn(registry, role) }
+  const partition = partitionBuckets(createNamePartition({ registry, role, self, takesPart, signal }), signal)
+  return { registry, partition, leave: () => leaving.abort(), members: () => idsIn(registry, role) }
 }
 
 test('all buckets belong to exactly one of those who write, and those of one who leaves to the others', async () => {
   const control = await freshDb('control')
   const [one, other] = [startWorker(control, 'one'), startWorker(control, 'other')]
   startWorker(control, 'idle', { writes: false })
-  await Promise.all([one.share.known, other.share.known])
+  await Promise.all([one.partition.known, other.partition.known])
   await eventually(() => expect([one.members(), other.members()]).toEqual([expect.anything(), one.members()]))
   await eventually(() => expect(one.members()).toHaveLength(3))
   await eventually(() => {
-    const [ones, others] = [one.share.buckets(), other.share.buckets()]
+    const [ones, others] = [one.partition.buckets(), other.partition.buckets()]
     expect(ones.size + others.size).toBe(64)
     expect(new Set([...ones, ...others]).size).toBe(64)
     expect(Math.min(ones.size, others.size)).toBeGreaterThan(10)
   })
   let told = 0
-  one.share.onChange(() => void (told += 1), new AbortController().signal)
+  one.partition.onChange(() => void (told += 1), new AbortController().signal)
   other.leave()
-  await eventually(() => expect(one.share.buckets().size).toBe(64))
+  await eventually(() => expect(one.partition.buckets().size).toBe(64))
   expect(told).toBeGreaterThan(0)
 })
 
@@ -45,8 +45,11 @@ test('before it is known who is there, all buckets are everybody’s', async () 
   const couch = createTestCouch({ url: 'http://127.0.0.1:9' })
   const registry = startRegistry(couch.db('control'))
   const signal = AbortSignal.abort()
-  const share = shareBuckets(createShare({ registry, role, self: 'one', takesPart: () => true, signal }), signal)
-  expect(share.buckets().size).toBe(64)
+  const partition = partitionBuckets(
+    createNamePartition({ registry, role, self: 'one', takesPart: () => true, signal }),
+    signal,
+  )
+  expect(partition.buckets().size).toBe(64)
 })
 
 test('of two who share each writes its own events, and when one dies the other finds what was its', async () => {
@@ -63,15 +66,15 @@ test('of two who share each writes its own events, and when one dies the other f
     ]),
   )
   const name = uniqueName('global-changes')
-  const first = startGlobalChanges({ url, name, share: one.share })
-  const second = startGlobalChanges({ url, name, share: other.share })
+  const first = startGlobalChanges({ url, name, partition: one.partition })
+  const second = startGlobalChanges({ url, name, partition: other.partition })
   const dbs = Array.from({ length: 10 }, () => couch.db(uniqueName('orders')))
   for (const db of dbs) await db.create()
   for (const db of dbs) await first.seen(db.name, ['created'])
   expect(first.changes.counts().written).toBeGreaterThan(0)
   expect(second.changes.counts().written).toBeGreaterThan(0)
 
-  const orphans = dbs.filter(({ name }) => other.share.buckets().has(bucketOf(name)))
+  const orphans = dbs.filter(({ name }) => other.partition.buckets().has(bucketOf(name)))
   expect(orphans).not.toEqual([])
   await second.stop()
   for (const db of orphans) await db.put({ _id: 'a' })

@@ -4,18 +4,18 @@ import { isAmong } from './core/glob.ts'
 import { userDatabasesOf } from './accounts/names.ts'
 import type { Tables } from './tables.ts'
 import type { Member, WorkerOptions } from './workers/documents.ts'
-import type { TypeAndState } from './workers/sharing.ts'
+import type { TypeAndState } from './workers/partitioning.ts'
 
 /** The role of sidecars that share one control database. */
 export const ROLE = 'sidecar'
 
 /** What a sidecar tells the others of itself: what it handles where. `type/state` each; `types` with conflicts. */
-export function dutiesOf(config: Places, tables: Omit<Tables, 'of'>): WorkerOptions {
+export function capabilitiesOf(config: Places, tables: Omit<Tables, 'of'>): WorkerOptions {
   const { controlDb, databases, globalChangesDb } = config
   return {
-    control: { database: controlDb, ...dutiesIn(tables.control) },
-    users: { names: [userDatabasesOf(controlDb)], ...dutiesIn(tables.user) },
-    databases: { names: [...databases], ...dutiesIn(tables.docstate) },
+    control: { database: controlDb, ...capabilitiesIn(tables.control) },
+    users: { names: [userDatabasesOf(controlDb)], ...capabilitiesIn(tables.user) },
+    databases: { names: [...databases], ...capabilitiesIn(tables.docstate) },
     global_changes: globalChangesDb,
     indexes: true,
   }
@@ -39,13 +39,13 @@ export const keepsAccounts =
 export const keepsIndexes = ({ options }: Member): boolean => options.indexes === true
 
 /** Whether a sidecar handles what waits in this state. What others write of themselves may be anything. */
-export function hasDuty({ options }: Member, database: string, { type, state }: TypeAndState): boolean {
+export function hasCapability({ options }: Member, database: string, { type, state }: TypeAndState): boolean {
   const { control, users, databases } = options as {
-    control?: { database?: unknown } & Duties
+    control?: { database?: unknown } & Capabilities
     users?: Named
     databases?: Named
   }
-  const includes = ({ handlers, types }: Duties) =>
+  const includes = ({ handlers, types }: Capabilities) =>
     state === IN_CONFLICT ? stringsIn(types).includes(type) : stringsIn(handlers).includes(nameOf(type, state))
   if (control?.database === database) return includes(control)
   const isIn = ({ names }: Named) => isAmong(database, stringsIn(names))
@@ -53,18 +53,18 @@ export function hasDuty({ options }: Member, database: string, { type, state }: 
   return named !== undefined && includes(named)
 }
 
-interface Duties {
+interface Capabilities {
   readonly handlers?: unknown
   readonly types?: unknown
 }
 
 /** Names and globs of databases. */
-interface Named extends Duties {
+interface Named extends Capabilities {
   readonly names?: unknown
 }
 
 const nameOf = (type: string, state: string) => `${type}/${state}`
-const dutiesIn = (table: DispatchTable) => ({ handlers: namesOf(table), types: typesOf(table) })
+const capabilitiesIn = (table: DispatchTable) => ({ handlers: namesOf(table), types: typesOf(table) })
 const namesOf = (table: DispatchTable) => typesAndStatesOf(table).map(({ type, state }) => nameOf(type, state))
 const stringsIn = (field: unknown): readonly string[] =>
   Array.isArray(field) ? field.filter((one) => typeof one === 'string') : []

@@ -1,9 +1,9 @@
 import type { Member } from './documents.ts'
 import type { Registry } from './registry.ts'
-import { createResponsible } from './responsible.ts'
+import { createRendezvous } from './rendezvous.ts'
 
 /** What this worker has of things that are divided by their names. */
-export interface Share {
+export interface NamePartition {
   isOurs(name: string): boolean
   /** How many divide them, this one included. */
   workers(): number
@@ -14,14 +14,14 @@ export interface Share {
 }
 
 /** Of the only worker. */
-export const undivided: Share = {
+export const undivided: NamePartition = {
   isOurs: () => true,
   workers: () => 1,
   known: Promise.resolve(),
   onChange: () => undefined,
 }
 
-export interface ShareOptions {
+export interface NamePartitionOptions {
   readonly registry: Registry
   readonly role: string
   /** Id of this worker. Always counted among those who are there. */
@@ -32,10 +32,10 @@ export interface ShareOptions {
 }
 
 /** Divides anything that has a name among the workers of a role. */
-export function createShare({ registry, role, self, takesPart, signal }: ShareOptions): Share {
+export function createNamePartition({ registry, role, self, takesPart, signal }: NamePartitionOptions): NamePartition {
   const listeners = new Set<() => void>()
   let ids: readonly string[] = [self]
-  let responsible = createResponsible(ids)
+  let responsible = createRendezvous(ids)
 
   const known = new Promise<void>((resolve) => {
     registry.subscribe(
@@ -43,7 +43,7 @@ export function createShare({ registry, role, self, takesPart, signal }: ShareOp
       ({ members }) => {
         const others = members.filter((member) => member.id !== self && takesPart(member)).map(({ id }) => id)
         ids = [self, ...others]
-        responsible = createResponsible(ids)
+        responsible = createRendezvous(ids)
         if (members.some(({ id }) => id === self)) resolve()
         for (const listener of listeners) listener()
       },

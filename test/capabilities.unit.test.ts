@@ -4,7 +4,7 @@ import { IN_CONFLICT } from '../sidecar/docstate/classify.ts'
 import { createControl } from '../sidecar/docstate/control.ts'
 import { joinHandlers } from '../sidecar/docstate/handlers.ts'
 import { newUserId, userDatabaseOf } from '../sidecar/accounts/names.ts'
-import { dutiesOf, hasDuty, writesEvents } from '../sidecar/duties.ts'
+import { capabilitiesOf, hasCapability, writesEvents } from '../sidecar/capabilities.ts'
 
 const free = createControl<Machines>({})
 free.safe('order', 'paid', () => Promise.resolve())
@@ -12,8 +12,11 @@ const control = joinHandlers([createControl<Machines>({ letter: { sent: {} } }),
 const users = createControl<Machines>({})
 users.safe('channel', 'new', () => Promise.resolve())
 const tables = { control: createControl({}), user: users, docstate: control }
-const options = dutiesOf({ controlDb: 'control', databases: ['orders-*'], globalChangesDb: 'global_changes' }, tables)
-const member = (given: object) => ({ id: 'a', options: given }) as unknown as Parameters<typeof hasDuty>[0]
+const options = capabilitiesOf(
+  { controlDb: 'control', databases: ['orders-*'], globalChangesDb: 'global_changes' },
+  tables,
+)
+const member = (given: object) => ({ id: 'a', options: given }) as unknown as Parameters<typeof hasCapability>[0]
 
 test.each([
   ['a state with a handler', 'orders-1', 'order', 'paid', true],
@@ -27,7 +30,7 @@ test.each([
   ['the database of a user of another control database', userDatabaseOf(newUserId('other')), 'channel', 'new', false],
   ['a conflict in the control database', 'control', 'order', IN_CONFLICT, false],
 ])('a sidecar has a duty in %s', (_, database, type, state, expected) => {
-  expect(hasDuty(member(options), database, { type, state })).toBe(expected)
+  expect(hasCapability(member(options), database, { type, state })).toBe(expected)
 })
 
 test.each([
@@ -36,7 +39,7 @@ test.each([
   { databases: { names: ['orders-*'], types: 'order' } },
   { control: null, databases: 7 },
 ])('what another program wrote of itself, as %j, is no duty', (given) => {
-  expect(hasDuty(member(given), 'orders-1', { type: 'order', state: IN_CONFLICT })).toBe(false)
+  expect(hasCapability(member(given), 'orders-1', { type: 'order', state: IN_CONFLICT })).toBe(false)
 })
 
 test('a sidecar writes database events where it says so', () => {

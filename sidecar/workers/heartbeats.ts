@@ -5,16 +5,16 @@ import { createLocalDoc, type LocalDoc } from '../couch/local.ts'
 import { beatId, memberDoc, memberFrom, memberId, sameOptions, type Member } from './documents.ts'
 import { removeMember } from './remove.ts'
 import type { RoleOptions } from './role.ts'
-import type { Signs } from './signs.ts'
+import type { Liveness } from './liveness.ts'
 
 /**
- * The members that this process is in one role: gives their signs of life, and writes down what they tell of themselves.
+ * The members that this process is in one role: writes their heartbeats, and writes down what they tell of themselves.
  *
  * Another process may be the same worker, by mistake. Then the document is whose process stands in it, as long as that
- * one gives signs of life: the other writes neither document nor sign, and takes over when it is silent. Until it knows
- * which of both is true it gives signs and leaves the document, so that a worker that starts again is not found dead.
+ * one writes heartbeats: the other writes neither document nor heartbeat, and takes over when it is silent. Until it knows
+ * which of both is true it writes heartbeats and leaves the document, so that a worker that starts again is not found dead.
  */
-export class Presence {
+export class Heartbeats {
   readonly #role: string
   readonly #process: string
   readonly #options: RoleOptions
@@ -48,7 +48,7 @@ export class Presence {
   }
 
   /** Does for each what is missing, and puts what it writes into `found`. Throws `CouchError`. */
-  async keepUp(found: Map<string, StoredDoc>, signs: Signs, signal: AbortSignal): Promise<void> {
+  async keepUp(found: Map<string, StoredDoc>, signs: Liveness, signal: AbortSignal): Promise<void> {
     for (const [docId, member] of this.#members) {
       const doc = found.get(docId)
       const isOurs = doc === undefined || doc.process === this.#process
@@ -62,7 +62,7 @@ export class Presence {
   }
 
   /** Takes one out that was dropped, unless it was added again, or is another process too. Throws `CouchError`. */
-  async leave(id: string, signs: Signs, signal: AbortSignal): Promise<void> {
+  async leave(id: string, signs: Liveness, signal: AbortSignal): Promise<void> {
     const docId = memberId(this.#role, id)
     if (this.#members.has(docId)) return
     this.#locals.delete(docId)

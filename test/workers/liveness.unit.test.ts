@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { beatId } from '../../sidecar/workers/documents.ts'
-import { Signs } from '../../sidecar/workers/signs.ts'
+import { Liveness } from '../../sidecar/workers/liveness.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const ID = 'worker:mill:a'
 
 function watch() {
   const clock = createManualClock()
-  const signs = new Signs(() => clock.ticks(), 'ours')
+  const signs = new Liveness(() => clock.ticks(), 'ours')
   const look = async (afterMs: number, beat: Record<string, unknown> | undefined, rev = '1-a') => {
     await clock.advance(afterMs)
     const id = beatId(ID)
@@ -26,7 +26,7 @@ test('who gives no sign for its whole timeout is silent; what lay there at the f
   expect(await look(5000, { beat: 3 })).toBe('alive')
 })
 
-test('another revision is a sign too, and a sign of life that was taken away is none', async () => {
+test('another revision is a sign too, and a heartbeat that was taken away is none', async () => {
   const { look } = watch()
   await look(0, { beat: 1 })
   for (let i = 0; i < 2; i++) await look(5000, { beat: 1 })
