@@ -1,9 +1,9 @@
-import type { Admission } from './couch/admission.ts'
+import type { CredentialsCheck } from './couch/credentials-check.ts'
 import type { Engine } from './docstate/engine.ts'
 import type { Health } from './http/up.ts'
 
 /** Well if CouchDB lets the sidecar in, and the feed of every database is followed. The reasons hold nothing secret. */
-export function healthOf(engines: ReadonlyMap<string, Engine>, { refusal }: Pick<Admission, 'refusal'>): Health {
+export function healthOf(engines: ReadonlyMap<string, Engine>, { refusal }: Pick<CredentialsCheck, 'refusal'>): Health {
   if (engines.size === 0) return { ok: false, reasons: ['waiting for CouchDB'] }
   const refused = refusal === undefined ? [] : ['CouchDB refuses the sidecar, see its log']
   const feeds = [...engines.values()].flatMap((engine) => {

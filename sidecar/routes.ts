@@ -5,7 +5,7 @@ import { findHome } from './accounts/home.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './core/clock.ts'
 import type { Couch } from './couch/client.ts'
-import type { Admission } from './couch/admission.ts'
+import type { CredentialsCheck } from './couch/credentials-check.ts'
 import type { Sessions } from './couch/session.ts'
 import { createConfirmations } from './devices/confirmations.ts'
 import { couchHashing, embeddedHashing } from './devices/passwords.ts'
@@ -16,7 +16,7 @@ import type { Events } from './events/channels.ts'
 import type { DbUpdates } from './global-changes/reading/db-updates.ts'
 import { healthOf } from './health.ts'
 import { adminOnly } from './http/admin-only.ts'
-import { createCallers } from './http/caller.ts'
+import { createAuthenticate } from './http/authenticate.ts'
 import { clientAddress } from './http/client-address.ts'
 import { confirmPage } from './http/confirm-page.ts'
 import { dbUpdates } from './http/db-updates.ts'
@@ -41,7 +41,7 @@ export interface RoutesOptions {
   readonly couch: Couch
   /** Where devices reach CouchDB. */
   readonly syncUrl: string
-  readonly admission: Admission
+  readonly credentialsCheck: CredentialsCheck
   readonly sessions: Sessions
   readonly events: Events
   readonly feed: DbUpdates
@@ -68,21 +68,21 @@ export function createRoutes(options: RoutesOptions): Hono[] {
   const inbox = createInbox({ database, homeOf, limit, clock, counts: sources.inbox, log })
   const clientOf = (c: Context) => clientAddress(c, proxies)
   const believedMs = Math.min(5_000, leaseMs / 3)
-  const callerOf = createCallers({ sessions, clientOf, believedMs, clock })
+  const authenticate = createAuthenticate({ sessions, clientOf, believedMs, clock })
   const recheck = createRecheck({ clock, everyMs: leaseMs / 3 })
-  const admin = adminOnly({ callerOf })
+  const admin = adminOnly({ authenticate })
   return [
-    up({ health: () => healthOf(sources.engines, options.admission) }),
+    up({ health: () => healthOf(sources.engines, options.credentialsCheck) }),
     workers({ adminOnly: admin, list: (signal) => listWorkers(database, signal) }),
     eventFeeds({ events, adminOnly: admin, recheck, clock, counts: sources.readers, signal }),
-    dbUpdates({ feed, callerOf, recheck, clock, log, signal }),
+    dbUpdates({ feed, authenticate, recheck, clock, log, signal }),
     welcome(),
     indexes({
       ...{ adminOnly: admin, worker: name, clock },
       indexes: { counts: () => sources.indexes().counts, entries: () => sources.indexes().entries },
       notes: (signal) => readNotes(database, othersIn(registry, name), signal),
     }),
-    metrics({ callerOf, expose: (format) => expose(sources, format) }),
+    metrics({ authenticate, expose: (format) => expose(sources, format) }),
     confirmPage({ confirmations, log }),
     ...(perMinute > 0 ? [inboxRoute({ inbox, hashing, perMinute, limit, proxies, clock, counts: sources.inbox })] : []),
     ...(catcher && showsMails(config) ? [new Hono().route(MAILBOX, mailboxPage(catcher))] : []),

@@ -7,7 +7,7 @@ import type { Clock } from './core/clock.ts'
 import { createByteBudget } from './core/byte-budget.ts'
 import { Semaphore } from './core/semaphore.ts'
 import { together } from './core/together.ts'
-import { createAdmission } from './couch/admission.ts'
+import { createCredentialsCheck } from './couch/credentials-check.ts'
 import { createCouch, type CouchOptions } from './couch/client.ts'
 import { createCouchClock } from './couch/couch-clock.ts'
 import { createSessions } from './couch/session.ts'
@@ -91,8 +91,8 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, signal })) : undefined
     const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
     const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
-    const admission = createAdmission({ couch: answering, clock, log })
-    await admission.untilAdmitted(signal)
+    const credentialsCheck = createCredentialsCheck({ couch: answering, clock, log })
+    await credentialsCheck.untilAccepted(signal)
     const engines = new Map<string, Engine>()
     const registry = acquire(createRegistry({ database: couch.db(controlDb, true), events, clock, random, log }))
     const feed = createDbUpdates({
@@ -127,8 +127,19 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     }
 
     const syncUrl = config.couchdbPublicUrl ?? couch.url
-    const sessions = acquire(createSessions({ url, isRefused: () => admission.refusal !== undefined }))
-    const asked = { config, sources, couch: answering, syncUrl, admission, sessions, events, feed, registry, catcher }
+    const sessions = acquire(createSessions({ url, isRefused: () => credentialsCheck.refusal !== undefined }))
+    const asked = {
+      config,
+      sources,
+      couch: answering,
+      syncUrl,
+      credentialsCheck,
+      sessions,
+      events,
+      feed,
+      registry,
+      catcher,
+    }
     const routes = createRoutes({ ...asked, clock, log, signal })
     const { host, port } = config
     const never = new AbortController().signal // closed after the engines, not with them
@@ -169,7 +180,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     const partition = createNamePartition({ ...who, takesPart: keepsAccounts(controlDb), signal })
     const noting = { indexes, database: couch.db(controlDb), worker: name, clock, log }
     const parts = [
-      (until: AbortSignal) => admission.watch(until),
+      (until: AbortSignal) => credentialsCheck.watch(until),
       (until: AbortSignal) => live.run(until),
       (until: AbortSignal) => feed.run(until),
       (until: AbortSignal) => served.run(until),

@@ -1,6 +1,6 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 
-/** A channel as its users see it, in their control databases: the owner's wish, and the copy of each member. */
+/** A channel as its users see it, in their control databases: the owner's request, and the copy of each member. */
 export interface Channel extends Doc {
   readonly type: 'channel'
   readonly name: string
@@ -90,7 +90,7 @@ export interface Invitation extends Doc {
 
 export const isRecord = (doc: StoredDoc | undefined): doc is StoredRecord => doc?.type === 'channel_record'
 
-/** The code of an error that is no failure: a wish came to nothing, and the channel goes on as it was. */
+/** The code of an error that is no failure: a request came to nothing, and the channel goes on as it was. */
 export const CHANGED_TWICE = 'changed_twice'
 
 interface Told {

@@ -13,7 +13,7 @@ export const closeOf = (one: Doc, other: Doc): Close =>
  * By the document of a channel that has ended: it does not say so yet. What its owner has asked for under another name
  * since is another channel.
  */
-export const isUntold = ({ state, name, database }: Doc, record: ChannelRecord): boolean =>
+export const isToNotify = ({ state, name, database }: Doc, record: ChannelRecord): boolean =>
   database === record.database &&
   (state === 'ready' || state === 'closing' || (state === 'accepted' && normaliseName(String(name)) === record.name))
 
@@ -21,5 +21,6 @@ export const isUntold = ({ state, name, database }: Doc, record: ChannelRecord):
 export const isOfFirst = (life: number, { database }: Doc): boolean => database === undefined && life === 1
 
 /** By the channel's document: its owner has ended it while it was being made. */
-export const isCalledOff = (wish: Doc | undefined, life: number): boolean =>
-  wish?.type === 'channel' && (wish.state === 'closed' || (wish.state === 'closing' && isOfFirst(life, wish)))
+export const isCalledOff = (request: Doc | undefined, life: number): boolean =>
+  request?.type === 'channel' &&
+  (request.state === 'closed' || (request.state === 'closing' && isOfFirst(life, request)))

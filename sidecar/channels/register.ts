@@ -12,21 +12,21 @@ import { forget } from '../docstate/forget.ts'
 import { UNTIL_DONE } from '../docstate/handler-options.ts'
 import type { Templates } from '../mail/templates.ts'
 import { reconcile } from './reconcile/account-changed.ts'
-import { closeChannel, tellClosed } from './records/close.ts'
+import { closeChannel, notifyClosed } from './records/channel-record-closing.ts'
 import { keepInvitation, mailInvitation } from './records/invitation-new.ts'
-import { endAgain } from './records/look-again.ts'
-import { makeChannel } from './records/make.ts'
-import { tellMembers } from './records/members.ts'
-import { mergeRecord } from './records/merge.ts'
+import { endAgain } from './records/channel-end-due.ts'
+import { makeChannel } from './records/channel-record-new.ts'
+import { notifyMembers } from './records/channel-record-changed.ts'
+import { mergeRecord } from './records/merge-record.ts'
 import { createNewcomers } from './records/newcomers.ts'
 import { createRecords } from './records/records.ts'
-import { takeClosing } from './wishes/channel-closing.ts'
-import { takeWish } from './wishes/channel-new.ts'
-import { revokeDevice } from './wishes/device-revoked.ts'
-import { mergeSubscription } from './wishes/merge-subscription.ts'
-import { mergeChannel } from './wishes/merge.ts'
-import { leave } from './wishes/subscription-left.ts'
-import { activate } from './wishes/subscription-new.ts'
+import { acceptClosing } from './requests/channel-closing.ts'
+import { acceptChannel } from './requests/channel-new.ts'
+import { revokeDevice } from './requests/device-revoked.ts'
+import { mergeSubscription } from './requests/merge-subscription.ts'
+import { mergeChannel } from './requests/merge-channel.ts'
+import { leave } from './requests/subscription-left.ts'
+import { activate } from './requests/subscription-new.ts'
 
 export interface ChannelsOptions {
   readonly couch: Couch
@@ -52,7 +52,7 @@ export interface Channels {
   registerUser(control: Control<UserMachines>): void
 }
 
-/** Accounts and channels: the handlers of what the users wish, and of what is to be true. */
+/** Accounts and channels: handlers for what users request, for the records, and for reconciling. */
 export function createChannels(options: ChannelsOptions): Channels {
   const {
     couch,
@@ -82,9 +82,9 @@ export function createChannels(options: ChannelsOptions): Channels {
         makeDatabase({ couch, compiler }, { name, role, templates: userTemplates }, { signal })
       control.safe('account', 'changed', reconcile({ couch, control: database, makeUserDatabase, syncUrl }), UNTIL_DONE)
       control.safe('channel_record', 'new', makeChannel(making), UNTIL_DONE)
-      control.safe('channel_record', 'changed', tellMembers({ couch, accounts, newcomers }), UNTIL_DONE)
+      control.safe('channel_record', 'changed', notifyMembers({ couch, accounts, newcomers }), UNTIL_DONE)
       control.safe('channel_record', 'closing', closeChannel({ couch, accounts }), UNTIL_DONE)
-      control.safe('channel_record', 'closed', tellClosed({ accounts }), UNTIL_DONE)
+      control.safe('channel_record', 'closed', notifyClosed({ accounts }), UNTIL_DONE)
       control.safe('channel_end', 'due', endAgain({ couch }), UNTIL_DONE)
       const inviting = { accounts, templates, clock, invitesPerOwner }
       control.unsafe('invitation', 'new', mailInvitation(inviting))
@@ -94,8 +94,13 @@ export function createChannels(options: ChannelsOptions): Channels {
       control.resolve('channel_record', mergeRecord)
     },
     registerUser(control) {
-      control.safe('channel', 'new', takeWish({ couch, accounts, records, newcomers, channelsPerOwner }), UNTIL_DONE)
-      control.safe('channel', 'closing', takeClosing({ accounts, records }), UNTIL_DONE)
+      control.safe(
+        'channel',
+        'new',
+        acceptChannel({ couch, accounts, records, newcomers, channelsPerOwner }),
+        UNTIL_DONE,
+      )
+      control.safe('channel', 'closing', acceptClosing({ accounts, records }), UNTIL_DONE)
       control.safe('subscription', 'new', activate({ accounts, records }))
       control.safe('subscription', 'left', leave({ accounts, records }), UNTIL_DONE)
       control.safe('device', 'revoked', revokeDevice({ control: database, accounts }), UNTIL_DONE)

@@ -56,9 +56,9 @@ export function membersOf({ members, owner }: { readonly members?: readonly stri
 }
 
 /** Whether a record says what its channel document does. */
-export const isAsWished = (record: ChannelRecord, wish: Channel): boolean =>
-  record.name === normaliseName(wish.name) &&
-  isDeepStrictEqual([record.members, record.data], [membersOf(wish), wish.data])
+export const isAsRequested = (record: ChannelRecord, request: Channel): boolean =>
+  record.name === normaliseName(request.name) &&
+  isDeepStrictEqual([record.members, record.data], [membersOf(request), request.data])
 
 /** What is wrong with a subscription, as sentences. */
 export const subscriptionFaults = (doc: Doc): string[] => [

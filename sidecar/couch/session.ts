@@ -5,7 +5,7 @@ import { withDeadline } from './deadline.ts'
 import { headerOf, isBasic, loginFrom, loginIn, nameIn, type Login } from './login.ts'
 
 /** The user that CouchDB takes the sender of a request for. An anonymous one has the name `null`. */
-export interface Caller {
+export interface UserCtx {
   readonly name: string | null
   readonly roles: readonly string[]
 }
@@ -20,7 +20,7 @@ export interface Credentials {
  * `undefined` where CouchDB refuses the credentials. Throws `CouchError` where CouchDB cannot be asked, with the code
  * `forbidden` where it refuses the name for now, with any password.
  */
-export type WhoIs = (credentials: Credentials, signal: AbortSignal) => Promise<Caller | undefined>
+export type WhoIs = (credentials: Credentials, signal: AbortSignal) => Promise<UserCtx | undefined>
 
 export interface SessionsOptions {
   /** Of the server, with the sidecar's own name and password. */
@@ -56,7 +56,7 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
   const agent = new Agent({ connections: MAX_CONNECTIONS, keepAliveTimeout: TIMEOUT_MS })
   const own = loginIn(address)
 
-  const ask = (headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Caller | undefined> =>
+  const ask = (headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<UserCtx | undefined> =>
     withDeadline(NAME, TIMEOUT_MS, signal, async (deadline) => {
       const options = { dispatcher: agent, headers: { accept: 'application/json', ...headers }, signal: deadline }
       const { statusCode, body } = await request(target, options).catch((thrown: unknown) => {
@@ -68,7 +68,7 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
       return callerFrom(text)
     })
 
-  function compare({ password }: Login): Caller | undefined {
+  function compare({ password }: Login): UserCtx | undefined {
     if (!sameText(password, own!.password)) return undefined
     if (!isRefused()) return { name: nameIn(own!), roles: OWN_ROLES }
     throw new CouchError('forbidden', { request: NAME, reason: 'CouchDB refuses the sidecar’s own login' })
@@ -89,9 +89,9 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
   }
 }
 
-function callerFrom(text: string): Caller {
+function callerFrom(text: string): UserCtx {
   try {
-    const { name, roles } = (JSON.parse(text) as { userCtx: Caller }).userCtx
+    const { name, roles } = (JSON.parse(text) as { userCtx: UserCtx }).userCtx
     return { name, roles: [...roles] }
   } catch (cause) {
     throw new CouchError('garbled', { request: NAME, reason: 'the answer is no session' }, { cause })

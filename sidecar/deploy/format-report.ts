@@ -10,7 +10,7 @@ export const formatReport = ({ url, engine, target, databases }: DeployReport): 
 
 /** What became of each, and of several at the end how many there were of what. */
 export function formatDatabases(databases: readonly DatabaseReport[]): string {
-  const shown = databases.filter((report) => databases.length <= MANY || fateOf(report) !== 'unchanged')
+  const shown = databases.filter((report) => databases.length <= MANY || outcomeOf(report) !== 'unchanged')
   return [...shown.flatMap(formatDatabase), ...(databases.length > 1 ? [summaryOf(databases)] : [])].join('\n')
 }
 
@@ -19,12 +19,12 @@ function formatDatabase({ database, result, ddocs, failure }: DatabaseReport): s
 }
 
 function summaryOf(databases: readonly DatabaseReport[]): string {
-  const count = (fate: ReturnType<typeof fateOf>) => databases.filter((report) => fateOf(report) === fate).length
+  const count = (outcome: ReturnType<typeof outcomeOf>) => databases.filter((report) => outcomeOf(report) === outcome).length
   const counts = `${count('changed')} changed, ${count('unchanged')} unchanged, ${count('failed')} failed`
   return `${databases.length} databases: ${counts}`
 }
 
-function fateOf({ result, ddocs, failure }: DatabaseReport): 'failed' | 'unchanged' | 'changed' {
+function outcomeOf({ result, ddocs, failure }: DatabaseReport): 'failed' | 'unchanged' | 'changed' {
   if (failure) return 'failed'
   return (result === 'there' || result === 'complete') && ddocs.every(({ kind }) => kind === 'unchanged')
     ? 'unchanged'

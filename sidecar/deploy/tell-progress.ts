@@ -29,18 +29,18 @@ export async function tellProgress({ database, steps }: Plan, done: DatabaseRepo
   )
   const [failed, ...rest] = missing
   if (!failed) return []
-  const fate = await fateOf(failed)
-  if (fate === 'written') written.push(failed.name)
-  const unwritten = [...(fate === 'missing' ? [failed] : []), ...rest].map(({ name }) => name)
+  const outcome = await outcomeOf(failed)
+  if (outcome === 'written') written.push(failed.name)
+  const unwritten = [...(outcome === 'missing' ? [failed] : []), ...rest].map(({ name }) => name)
   return [
     written.length > 0 ? `written before that: ${written.join(', ')}` : 'nothing was written before that',
-    ...(fate === 'unknown' ? [`written or not, nobody knows: ${failed.name}`] : []),
+    ...(outcome === 'unknown' ? [`written or not, nobody knows: ${failed.name}`] : []),
     ...(unwritten.length > 0 ? [`not written: ${unwritten.join(', ')}`] : []),
     'another run does the rest',
   ]
 }
 
-async function fateOf({ database, step }: Pending): Promise<'written' | 'missing' | 'unknown'> {
+async function outcomeOf({ database, step }: Pending): Promise<'written' | 'missing' | 'unknown'> {
   try {
     const { kind } = await planStep(database, step, { timeoutMs: LOOK_MS })
     return kind === 'keep' ? 'written' : 'missing'

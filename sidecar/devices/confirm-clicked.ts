@@ -3,7 +3,7 @@ import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { confirmFaults } from '../../ddocs/lib/confirm.ts'
 import type { Confirm } from './documents.ts'
-import { outOf, weigh } from './judge.ts'
+import { outOf, checkCodes } from './check-codes.ts'
 
 /** What the document gets for a reason. None tells a stranger whether a device exists. */
 const reasons = {
@@ -28,7 +28,7 @@ export const matchCodes =
     const faults = confirmFaults(doc)
     if (faults.length > 0) return refuse({ code: 'bad_confirm', reason: faults.join('; ') })
 
-    const weighed = await weigh(ctx, { ...doc, confirm_code }, clock.now())
+    const weighed = await checkCodes(ctx, { ...doc, confirm_code }, clock.now())
     switch (weighed.kind) {
       case 'right': {
         const device = outOf(weighed.device)

@@ -5,7 +5,7 @@ import type { Doc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { ClickOutcome, Confirmations } from '../http/confirmations.ts'
 import { hashedPassword, type Device } from './documents.ts'
-import { weigh, type Codes } from './judge.ts'
+import { checkCodes, type Codes } from './check-codes.ts'
 import { makePassword, type Hashing } from './passwords.ts'
 import { createClicks, type SharedClick } from './clicks.ts'
 
@@ -50,7 +50,7 @@ export function createConfirmations(options: ConfirmationsOptions): Confirmation
     const put = (doc: Doc) => database.put(doc) // not cut short: a guess is counted also when its page is closed
     const until = clock.ticks() + patienceMs
     for (;;) {
-      const weighed = await weigh({ find, put }, codes, clock.now())
+      const weighed = await checkCodes({ find, put }, codes, clock.now())
       if (weighed.kind === 'refused') return refused(shared)
       if (weighed.kind === 'expired') return weighed
       const { device } = weighed

@@ -7,8 +7,8 @@ import type { Templates } from '../mail/templates.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 import { hashCode, newCode } from './codes.ts'
 import { sentCodes, type Device, type SentCode } from './documents.ts'
-import { isExhausted, readGuesses, tooManyAttempts } from './guesses.ts'
-import { takeMail } from './mail-ledger.ts'
+import { isExhausted, readTriedCodes, tooManyAttempts } from './attempt-limit.ts'
+import { takeMailQuota } from '../accounts/hourly-quota.ts'
 import { normaliseAddress, ownerRoleOf } from './names.ts'
 
 export interface MailOptions {
@@ -34,7 +34,7 @@ export const mailOwner =
     const faults = deviceFaults(doc)
     if (faults.length > 0) throw new Reject('bad_device', faults.join('; '))
     const now = clock.now()
-    const guesses = await readGuesses(ctx, doc._id, now)
+    const guesses = await readTriedCodes(ctx, doc._id, now)
     if (isExhausted(guesses, doc.device_code)) {
       const { code, reason } = tooManyAttempts(guesses)
       throw new Reject(code, reason)
@@ -86,7 +86,7 @@ interface Wanted {
 async function takeMailOrEnd(ctx: Context, { owner, by, before, mailsPerOwner, now }: Wanted): Promise<void> {
   const perhapsSent = before.filter(({ key }) => key === ctx.key).length
   const key = perhapsSent === 0 ? ctx.key : `${ctx.key}/${perhapsSent}`
-  if (await takeMail(ctx, { owner, key, by }, mailsPerOwner, now)) return
+  if (await takeMailQuota(ctx, { owner, key, by }, mailsPerOwner, now)) return
   const many = `no more than ${mailsPerOwner} mails an hour go to one address`
   // A mail that was asked for in time is tried until it is known to be sent.
   if (perhapsSent > 0) throw new SidecarError('too_many_mails', `${many}; looking again later`)

@@ -5,10 +5,10 @@ import type { Logger } from 'pino'
 import { createAlarms } from '../core/alarms.ts'
 import type { Clock } from '../core/clock.ts'
 import { isCouchError } from '../couch/errors.ts'
-import type { Caller } from '../couch/session.ts'
+import type { UserCtx } from '../couch/session.ts'
 import type { DbUpdates } from '../global-changes/reading/db-updates.ts'
 import type { Viewer } from '../global-changes/reading/update.ts'
-import { isAdmin, refusalOf, type CallerOf } from './caller.ts'
+import { isAdmin, refusalOf, type Authenticate } from './authenticate.ts'
 import { Body } from './db-updates-body.ts'
 import { FORMATS } from './db-updates-format.ts'
 import { queryFrom } from './db-updates-query.ts'
@@ -17,7 +17,7 @@ import type { Recheck } from './recheck.ts'
 
 export interface DbUpdatesRouteOptions {
   readonly feed: DbUpdates
-  readonly callerOf: CallerOf
+  readonly authenticate: Authenticate
   readonly recheck: Recheck
   readonly clock: Clock
   readonly log: Logger
@@ -29,7 +29,7 @@ export interface DbUpdatesRouteOptions {
  * `GET /_db_updates`, as CouchDB's: what has happened to which database. Server admins see all databases; a user sees
  * those of the account of that name, `name/…`.
  */
-export function dbUpdates({ feed, callerOf, recheck, clock, log, signal }: DbUpdatesRouteOptions): Hono {
+export function dbUpdates({ feed, authenticate, recheck, clock, log, signal }: DbUpdatesRouteOptions): Hono {
   const alarms = createAlarms(clock)
   const bodies = new Set<Body>()
   const endAll = () => bodies.forEach((body) => body.end())
@@ -60,7 +60,7 @@ export function dbUpdates({ feed, callerOf, recheck, clock, log, signal }: DbUpd
       const body = new Body({ reading, viewer, query, alarms, log, onClose }, first)
       bodies.add(body)
       const checking = recheck(
-        async () => checkSame(viewer, viewerFrom(await callerOf(c))),
+        async () => checkSame(viewer, viewerFrom(await authenticate(c))),
         () => body.end(),
       )
       if (signal.aborted) body.end()
@@ -73,13 +73,13 @@ export function dbUpdates({ feed, callerOf, recheck, clock, log, signal }: DbUpd
 
   const app = new Hono()
   app.get('/_db_updates', async (c) => {
-    const viewer = viewerFrom(await callerOf(c))
+    const viewer = viewerFrom(await authenticate(c))
     return answer(c, viewer).catch((thrown: unknown) => {
       throw refusalFrom(thrown)
     })
   })
   app.all('/_db_updates', async (c) => {
-    viewerFrom(await callerOf(c))
+    viewerFrom(await authenticate(c))
     return methodNotAllowed('GET')()
   })
   return app
@@ -88,10 +88,10 @@ export function dbUpdates({ feed, callerOf, recheck, clock, log, signal }: DbUpd
 /** A database name begins so; what follows up to a slash is the account. */
 const ACCOUNT = /^[a-z][a-z0-9_$()+-]*$/
 
-function viewerFrom(caller: Caller | undefined): Viewer {
-  if (isAdmin(caller)) return { kind: 'admin' }
-  if (caller?.name && ACCOUNT.test(caller.name)) return { kind: 'account', account: caller.name }
-  throw refusalOf(caller)
+function viewerFrom(userCtx: UserCtx | undefined): Viewer {
+  if (isAdmin(userCtx)) return { kind: 'admin' }
+  if (userCtx?.name && ACCOUNT.test(userCtx.name)) return { kind: 'account', account: userCtx.name }
+  throw refusalOf(userCtx)
 }
 
 /** One who may see less now begins anew. */

@@ -88,9 +88,9 @@ export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts
   app.get(DOCUMENT, async (c) => {
     pay(c, reads, 1)
     const secret = /^Bearer +([\x21-\x7e]+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
-    const fate = secret && (await inbox.fate(c.req.param('id'), secret, { signal: c.req.raw.signal }))
-    if (!fate) throw new HttpError(404, 'not_found', 'missing')
-    return c.json(fate)
+    const status = secret && (await inbox.status(c.req.param('id'), secret, { signal: c.req.raw.signal }))
+    if (!status) throw new HttpError(404, 'not_found', 'missing')
+    return c.json(status)
   })
   app.all(`${PATH}/*`, () => {
     throw new HttpError(403, 'forbidden', 'The inbox takes documents; nothing else can be done with it.')

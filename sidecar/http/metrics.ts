@@ -2,11 +2,11 @@ import { Hono } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { Exposition, Format } from '../metrics/exposition.ts'
 import { adminOnly } from './admin-only.ts'
-import type { CallerOf } from './caller.ts'
+import type { Authenticate } from './authenticate.ts'
 import { methodNotAllowed } from './errors.ts'
 
 export interface MetricsOptions {
-  readonly callerOf: CallerOf
+  readonly authenticate: Authenticate
   readonly expose: (format: Format) => Promise<Exposition>
 }
 
@@ -25,9 +25,9 @@ const FORMATS: Readonly<Record<string, Format>> = {
  * `GET /metrics`, for server admins and users with CouchDB's role `_metrics`: in the text format of Prometheus, or as
  * OpenMetrics for whoever prefers that.
  */
-export function metrics({ callerOf, expose }: MetricsOptions): Hono {
+export function metrics({ authenticate, expose }: MetricsOptions): Hono {
   const app = new Hono()
-  app.get('/metrics', adminOnly({ callerOf, ...READERS }), async (c) => {
+  app.get('/metrics', adminOnly({ authenticate, ...READERS }), async (c) => {
     const type = accepts(c, { header: 'Accept', supports: Object.keys(FORMATS), default: 'text/plain' })
     const { contentType, text } = await expose(FORMATS[type]!)
     return c.body(text, 200, { 'Content-Type': contentType, Vary: 'Accept' })

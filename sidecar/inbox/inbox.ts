@@ -6,9 +6,9 @@ import { isCouchError } from '../couch/errors.ts'
 import { arrivalOf, type Sent } from './arrival.ts'
 import type { InboxCounts } from './counts.ts'
 import { decide, type Decision } from './decide.ts'
-import { fateOf, type Fate } from './fate.ts'
+import { statusOf, type Status } from './status.ts'
 import { hashOfSecret, inboxIdOf } from './names.ts'
-import { createRoom, type StrangersType } from './room.ts'
+import { createCapacity, type StrangersType } from './capacity.ts'
 
 /** What came of a document that was sent. `rev` is the writer's. */
 export type Received =
@@ -19,7 +19,7 @@ export type Received =
 
 /**
  * Where somebody without credentials leaves documents in the control database. Write-only: of what is there nobody
- * learns anything but the fate of his own, by the secret whose hash he wrote with it.
+ * learns anything but the status of his own, by the secret whose hash he wrote with it.
  */
 export interface Inbox {
   /**
@@ -29,7 +29,7 @@ export interface Inbox {
    */
   receive(sent: Sent, hasShare: () => boolean): Promise<Received>
   /** Undefined if there is no such document of this secret. Throws `CouchError`. */
-  fate(id: string, secret: string, options?: CallOptions): Promise<Fate | undefined>
+  status(id: string, secret: string, options?: CallOptions): Promise<Status | undefined>
 }
 
 export interface InboxOptions {
@@ -49,7 +49,7 @@ export interface InboxOptions {
 const TRIES = 10
 
 export function createInbox({ database, homeOf, limit, clock, counts, log }: InboxOptions): Inbox {
-  const room = createRoom({ database, limit, clock, log })
+  const room = createCapacity({ database, limit, clock, log })
 
   async function receive(sent: Sent, hasShare: () => boolean): Promise<Received> {
     const arrival = arrivalOf(sent)
@@ -76,12 +76,12 @@ export function createInbox({ database, homeOf, limit, clock, counts, log }: Inb
       return received
     },
 
-    async fate(id, secret, options = {}) {
+    async status(id, secret, options = {}) {
       const hash = hashOfSecret(secret)
       const doc = await database.find(inboxIdOf(hash, id), {}, options)
       if (doc?.secret_sha256 !== hash) return undefined
       const isActive = doc.type === 'device' && doc.state === 'active' && typeof doc.owner === 'string'
-      return fateOf(id, doc, isActive ? await homeOf(doc.owner as string, options) : undefined)
+      return statusOf(id, doc, isActive ? await homeOf(doc.owner as string, options) : undefined)
     },
   }
 }

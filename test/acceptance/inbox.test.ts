@@ -24,14 +24,14 @@ function createApp({ sidecar }: Registration) {
       const answer = await fetch(inbox, { method: 'POST', headers, body: JSON.stringify({ ...doc, secret_sha256 }) })
       return { status: answer.status, body: (await answer.json()) as Record<string, string> }
     },
-    async fate(id: string) {
+    async status(id: string) {
       const answer = await fetch(`${inbox}/${id}`, { headers: { authorization: `Bearer ${secret}` } })
       return (await answer.json()) as Record<string, unknown>
     },
-    untilFate(id: string, fate: object) {
+    untilStatus(id: string, status: object) {
       return eventually(async () => {
-        const now = await this.fate(id)
-        expect(now).toMatchObject(fate)
+        const now = await this.status(id)
+        expect(now).toMatchObject(status)
         return now
       })
     },
@@ -47,23 +47,23 @@ const newDevice = (fields: object = {}) => ({
   ...fields,
 })
 
-test('a device registers, is told its fate, and confirms with the code that was typed in there', async () => {
+test('a device registers, is told its status, and confirms with the code that was typed in there', async () => {
   const registration = await startRegistration()
   const { control, smtp, sidecar } = registration
   const app = createApp(registration)
   const device = newDevice({ credentials: hashed() })
   expect((await app.send(device)).status).toBe(201)
-  await app.untilFate('phone', { type: 'device', state: 'confirming' })
+  await app.untilStatus('phone', { type: 'device', state: 'confirming' })
 
   const confirm = { type: 'confirm', state: 'clicked', device_id: 'phone', device_code: '1234' }
   await app.send({ ...confirm, _id: 'mistyped', confirm_code: 'something-else' })
-  await app.untilFate('mistyped', { type: 'confirm', state: 'error', error: { code: 'refused' } })
+  await app.untilStatus('mistyped', { type: 'confirm', state: 'error', error: { code: 'refused' } })
   const [link] = linksTo(registration, device.owner)
   expect((await app.send({ ...confirm, _id: 'typed', confirm_code: link!.split('/').at(-1) })).status).toBe(201)
-  const { user } = await app.untilFate('phone', { state: 'active', user: expect.any(String) as string })
-  await app.untilFate('typed', { state: 'used' })
+  const { user } = await app.untilStatus('phone', { state: 'active', user: expect.any(String) as string })
+  await app.untilStatus('typed', { state: 'used' })
   expect(await logIn(user as string, PASSWORD)).toMatchObject({ status: 200 })
-  const { syncpoint } = await app.untilFate('phone', { database: expect.stringMatching(/^userdb-/) as string })
+  const { syncpoint } = await app.untilStatus('phone', { database: expect.stringMatching(/^userdb-/) as string })
   await usesChannels(String(user), String(syncpoint), device.owner)
 
   expect((await app.send(device)).status).toBe(201)
@@ -98,10 +98,10 @@ test('the page behind the link confirms such a device, too', async () => {
   const app = createApp(registration)
   const device = newDevice()
   await app.send(device)
-  await app.untilFate('phone', { state: 'confirming' })
+  await app.untilStatus('phone', { state: 'confirming' })
   const { status, body } = await typeCode(linksTo(registration, device.owner)[0]!)
   expect(status).toBe(200)
-  await app.untilFate('phone', { state: 'active', user: body.user })
+  await app.untilStatus('phone', { state: 'active', user: body.user })
 })
 
 test('a device that is sent twenty times at once, and again, is one device and one mail; asking again is another', async () => {
@@ -111,12 +111,12 @@ test('a device that is sent twenty times at once, and again, is one device and o
   const device = newDevice()
   const answers = await Promise.all(Array.from({ length: 20 }, () => app.send(device)))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
-  await app.untilFate('phone', { state: 'confirming' })
+  await app.untilStatus('phone', { state: 'confirming' })
   expect((await app.send(device)).status).toBe(201)
   expect((await control.documents()).filter(({ type }) => type === 'device')).toHaveLength(1)
   expect(smtp.accepted).toHaveLength(1)
 
-  const { _rev } = await app.fate('phone')
+  const { _rev } = await app.status('phone')
   expect((await app.send({ ...device, _rev })).status).toBe(201)
   await eventually(() => expect(smtp.accepted).toHaveLength(2))
 })
@@ -135,9 +135,9 @@ test('a stranger who names an address again and again does not stop its owner fr
   for (const [at, _id] of ids.entries()) {
     await stranger.send(newDevice({ _id, owner: `${name}+${at}@${domain}` }))
     const refused = { state: 'error', error: { code: 'too_many_mails' } }
-    await stranger.untilFate(_id, at < 2 ? { state: 'confirming' } : refused)
+    await stranger.untilStatus(_id, at < 2 ? { state: 'confirming' } : refused)
   }
   const owner = createApp(registration)
   await owner.send(newDevice({ owner: `${name}@${domain}` }), '198.51.100.1')
-  await owner.untilFate('phone', { state: 'confirming' })
+  await owner.untilStatus('phone', { state: 'confirming' })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { StoredRecord } from '../../sidecar/channels/documents.ts'
 import { isCalledOff } from '../../sidecar/channels/ending.ts'
-import { makeChannel } from '../../sidecar/channels/records/make.ts'
+import { makeChannel } from '../../sidecar/channels/records/channel-record-new.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { makeDatabase } from '../../sidecar/deploy/make-database.ts'
 import { createCompiler } from '../../sidecar/deploy/compiler.ts'
@@ -162,8 +162,8 @@ thoroughTest('a name is free for another document when the one that had it is cl
 })
 
 test('a closing that knows no database calls off the first life of a channel, and no later one', () => {
-  const wish = { _id: 'photos', type: 'channel', state: 'closing' }
-  expect([1, 2].map((life) => isCalledOff(wish, life))).toEqual([true, false])
+  const request = { _id: 'photos', type: 'channel', state: 'closing' }
+  expect([1, 2].map((life) => isCalledOff(request, life))).toEqual([true, false])
 })
 
 test('a worker that is late, and fails, leaves no database behind', async () => {

@@ -90,7 +90,7 @@ test('whom the owner has removed has no access, though the owner is to say somet
     .put({ ...doc, _rev: (await couch.db(anns).get('photos'))._rev, state: 'error', members: [], error })
   await eventually(async () => {
     const { docstate: _told, ...known } = await control.get(record._id)
-    await control.put({ ...known, state: 'changed' }) // what the handler of the wish has done before
+    await control.put({ ...known, state: 'changed' }) // what the handler of the request has done before
   })
   await eventually(async () => expect(await rolesOf(couch, his)).toEqual([bob.role]))
   expect(await couch.db(anns).get('photos')).toMatchObject({ state: 'error', members: [] })

@@ -50,16 +50,16 @@ test('a member’s copy follows the owner’s document: new members, new data, a
   const both = [bob.address, newPerson('carl').address].sort()
   const invite = await inState(his.couch, bobs, `subscription:${record._id}`, 'invite')
   await his.couch.db(bobs).put({ ...invite, state: 'active' })
-  for (const wish of [
+  for (const request of [
     { members: both, data: { color: 'red', size: 1 } },
     { members: [bob.address], data: { color: 'blue' } },
     { members: [bob.address] },
   ]) {
     const { _rev } = await inState(phone.couch, anns, 'photos', 'ready')
-    await phone.couch.db(anns).put({ ...channel(ann, 'photos', wish), _rev })
+    await phone.couch.db(anns).put({ ...channel(ann, 'photos', request), _rev })
     await eventually(async () => {
       const { state, members, data } = await his.couch.db(bobs).get(record._id)
-      expect({ state, members, data }).toEqual({ state: 'ready', ...wish })
+      expect({ state, members, data }).toEqual({ state: 'ready', ...request })
     })
   }
   expect(await couch.db(bobs).get(record._id)).not.toHaveProperty('data')

@@ -3,10 +3,10 @@ import type { Machines } from '../../ddocs/machine.ts'
 import { controlMachines, userMachines } from '../../ddocs/machines.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
 import { fold } from '../../sidecar/docstate/conflicts/fold.ts'
-import { mergeSubscription } from '../../sidecar/channels/wishes/merge-subscription.ts'
-import { mergeChannel } from '../../sidecar/channels/wishes/merge.ts'
+import { mergeSubscription } from '../../sidecar/channels/requests/merge-subscription.ts'
+import { mergeChannel } from '../../sidecar/channels/requests/merge-channel.ts'
 import { mergeAccount } from '../../sidecar/accounts/handlers.ts'
-import { mergeRecord } from '../../sidecar/channels/records/merge.ts'
+import { mergeRecord } from '../../sidecar/channels/records/merge-record.ts'
 import { eventually } from '../support/eventually.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
 
@@ -108,7 +108,7 @@ test.each([
   })
 })
 
-test('a wish that the sidecar has not seen is asked for anew, also of a channel that was refused', () => {
+test('a request that the sidecar has not seen is asked for anew, also of a channel that was refused', () => {
   const refused = stored({ ...asked, state: 'error', error: { code: 'bad_channel', reason: 'r', at: 't' } })
   const merged = merge([refused, stored({ ...asked, members: ['b'] })], asked)
   expect(merged).toMatchObject({ state: 'new', members: ['b'] })
@@ -141,16 +141,16 @@ describe('where nobody knows what was changed, since CouchDB has compacted it aw
   })
 
   test('what was wished for an earlier life counts for nothing', () => {
-    const wish = late({ members: ['bob'] })
+    const request = late({ members: ['bob'] })
     const closed = stored({ ...again, state: 'closed', close: 'archive' })
-    eitherWay(closed, wish, undefined, { state: 'closed', database: 'channel-2', members: [] })
-    eitherWay(again, wish, undefined, { state: 'new', database: 'channel-2', members: [] })
+    eitherWay(closed, request, undefined, { state: 'closed', database: 'channel-2', members: [] })
+    eitherWay(again, request, undefined, { state: 'new', database: 'channel-2', members: [] })
   })
 
   test('whatever is told is whole characters, however long it is', () => {
     for (const length of [0, 1]) {
-      const wish = late({ data: { text: `${'x'.repeat(285 + length)}${'🎉'.repeat(500)}` } })
-      const { error } = merge([ready, wish]) as unknown as { error: { reason: string } }
+      const request = late({ data: { text: `${'x'.repeat(285 + length)}${'🎉'.repeat(500)}` } })
+      const { error } = merge([ready, request]) as unknown as { error: { reason: string } }
       expect(() => encodeURIComponent(error.reason)).not.toThrow()
     }
   })

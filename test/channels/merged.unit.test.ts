@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { userMachines } from '../../ddocs/machines.ts'
-import { mergeChannel } from '../../sidecar/channels/wishes/merge.ts'
+import { mergeChannel } from '../../sidecar/channels/requests/merge-channel.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
 import { fold, type FoldOptions } from '../../sidecar/docstate/conflicts/fold.ts'
 import type { Conflict, Resolver } from '../../sidecar/docstate/conflicts/merge.ts'
@@ -14,21 +14,21 @@ const wishes = fc.record({
   data: fc.dictionary(fc.constantFrom('color', 'icon'), fc.constantFrom('red', 'sun')),
 })
 /** Made by a device; seen by the sidecar, or not. */
-const made = wishes.chain((wish) =>
+const made = wishes.chain((request) =>
   fc.constantFrom(
-    { ...wish, state: 'new' },
-    { ...wish, state: 'accepted' },
-    { ...wish, state: 'ready', database: 'channel-1' },
+    { ...request, state: 'new' },
+    { ...request, state: 'accepted' },
+    { ...request, state: 'ready', database: 'channel-1' },
   ),
 )
-const anyState = wishes.chain((wish) =>
+const anyState = wishes.chain((request) =>
   fc
     .constantFrom(...Object.keys(machine))
     .chain((state) =>
       fc.constantFrom(
-        { ...wish, state },
-        { ...wish, state, database: 'channel-1' },
-        { ...wish, state, database: 'channel-2' },
+        { ...request, state },
+        { ...request, state, database: 'channel-1' },
+        { ...request, state, database: 'channel-2' },
       ),
     ),
 )
@@ -104,7 +104,7 @@ test('two branches make the same document, whichever of them is shown', () => {
 test('no merge leads into a state that is none, also of branches that are in one', () => {
   const any = fc.oneof(
     anyState,
-    wishes.map((wish) => ({ ...wish, state: 'bogus' })),
+    wishes.map((request) => ({ ...request, state: 'bogus' })),
   )
   fc.assert(
     fc.property(

@@ -96,7 +96,7 @@ test('what is called off while it waits for its turn is not sent, and nothing wa
   expect(await db.getMany(['off', 'on', 'late', 'later'])).toHaveLength(1)
 })
 
-test('each write learns its own fate', async () => {
+test('each write learns its own outcome', async () => {
   const { db, writer } = await setUp()
   const guard = `function (doc) { if (doc.bad) throw { forbidden: 'no ' + doc.bad } }`
   await db.put({ _id: '_design/guard', validate_doc_update: guard })

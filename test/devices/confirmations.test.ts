@@ -4,7 +4,7 @@ import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { hashCode, newCode } from '../../sidecar/devices/codes.ts'
 import { createConfirmations } from '../../sidecar/devices/confirmations.ts'
-import type { Guess } from '../../sidecar/devices/guesses.ts'
+import type { TriedCode } from '../../sidecar/devices/attempt-limit.ts'
 import { guessesIdOf } from '../../sidecar/devices/names.ts'
 import { embeddedHashing } from '../../sidecar/devices/passwords.ts'
 import type { Confirmations } from '../../sidecar/http/confirmations.ts'
@@ -31,7 +31,7 @@ const click = (page: Confirmations, fields: { deviceCode?: string; confirmCode?:
   return page.click({ deviceId: 'd', deviceCode: '1234', confirmCode: code, ...fields, signal })
 }
 
-const guessesOf = async () => ((await db.find(guessesIdOf('d')))?.guesses ?? []) as Guess[]
+const guessesOf = async () => ((await db.find(guessesIdOf('d')))?.guesses ?? []) as TriedCode[]
 
 /** The confirm documents that were written. */
 async function written(): Promise<string[]> {

@@ -5,7 +5,7 @@ import { controlMachines } from '../../ddocs/machines.ts'
 import type { State } from '../../ddocs/machine.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { guessesIdOf, mailboxHashOf, userNameOf } from '../../sidecar/devices/names.ts'
-import { takeMail } from '../../sidecar/devices/mail-ledger.ts'
+import { takeMailQuota } from '../../sidecar/accounts/hourly-quota.ts'
 import { createControlDb, newPerson, startWithOwner, startWorker, channel, inState } from '../channels/rig.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -98,9 +98,9 @@ test('what is counted says itself when it is over, and counts on when it is take
   const { control } = await startWorker(controlDb)
   const documents = { find: (id: string) => control.find(id), put: (doc: Doc) => control.put(doc) }
   const [owner, id] = ['ann@example.com', `mails:${mailboxHashOf('ann@example.com')}`]
-  expect(await takeMail(documents, { owner, key: 'a' }, 1, Date.now() - 3_600_000)).toBe(true)
+  expect(await takeMailQuota(documents, { owner, key: 'a' }, 1, Date.now() - 3_600_000)).toBe(true)
   await eventually(async () => expect(await control.find(id)).toBeUndefined())
-  expect(await takeMail(documents, { owner, key: 'b' }, 1, Date.now())).toBe(true)
+  expect(await takeMailQuota(documents, { owner, key: 'b' }, 1, Date.now())).toBe(true)
   expect(await control.get(id)).toMatchObject({ state: 'counting', docstate: { state: 'counting' } })
 })
 

@@ -6,7 +6,7 @@ import { createHttp } from '../../sidecar/http/app.ts'
 import { listen } from '../../sidecar/http/listen.ts'
 import { createTestCouch, couchUrl, uniqueName } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
-import { createTestCallers } from './test-callers.ts'
+import { createTestAuthenticate } from './test-authenticate.ts'
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
@@ -15,9 +15,9 @@ let asked: number
 
 function createApp(url = couchUrl(), options: Partial<AdminOnlyOptions> = {}) {
   asked = 0
-  const callerOf = createTestCallers({ url, clock, onAsked: () => void asked++ })
+  const authenticate = createTestAuthenticate({ url, clock, onAsked: () => void asked++ })
   const route = new Hono()
-  route.get('/secret', adminOnly({ callerOf, ...options }), (c) => c.text('for admins'))
+  route.get('/secret', adminOnly({ authenticate, ...options }), (c) => c.text('for admins'))
   return createHttp({ routes: [route], log: pino({ level: 'silent' }) })
 }
 

@@ -13,7 +13,7 @@ import { freshEventDatabase } from '../global-changes/reading/event-database.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
-import { createTestCallers } from './test-callers.ts'
+import { createTestAuthenticate } from './test-authenticate.ts'
 
 const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
 
@@ -46,10 +46,10 @@ export async function start(options: StartOptions = {}) {
   const { signal } = stopping
   const couch = createTestCouch({ url })
   const feed = createDbUpdates({ couch, name: db.name, events, clock: systemClock, random: Math.random, log })
-  const callerOf = createTestCallers({ url, clock, ...(options.whoIs && { whoIs: options.whoIs }) })
+  const authenticate = createTestAuthenticate({ url, clock, ...(options.whoIs && { whoIs: options.whoIs }) })
   const route = dbUpdates({
     feed,
-    callerOf,
+    authenticate,
     recheck: createRecheck({ clock: systemClock, everyMs: 100 }),
     clock,
     signal,

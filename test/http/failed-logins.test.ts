@@ -8,16 +8,16 @@ import { createUser } from '../ddocs/users.ts'
 import { couchUrl, needs } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { basic, createServerAdmin, loginStatus } from '../support/server-admin.ts'
-import { createTestCallers } from './test-callers.ts'
+import { createTestAuthenticate } from './test-authenticate.ts'
 
 const MINUTE_MS = 60_000
 
 function start(url = couchUrl()) {
   const clock = createManualClock()
   const asked = { count: 0 }
-  const callerOf = createTestCallers({ url, clock, onAsked: () => void (asked.count += 1) })
+  const authenticate = createTestAuthenticate({ url, clock, onAsked: () => void (asked.count += 1) })
   const route = new Hono()
-  route.get('/secret', adminOnly({ callerOf, roles: ['_admin', 'editor'] }), (c) => c.text('ok'))
+  route.get('/secret', adminOnly({ authenticate, roles: ['_admin', 'editor'] }), (c) => c.text('ok'))
   const app = createHttp({ routes: [route], log: pino({ level: 'silent' }) })
   const ask = async (authorization: string, client = '192.0.2.1') => {
     const response = await app.request('/secret', { headers: { authorization, 'x-test-client': client } })

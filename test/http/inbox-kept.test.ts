@@ -51,7 +51,7 @@ test('what was answered with 201 is there, once, with any loss of answers of Cou
       if (rev === undefined) continue
       taken += 1
       expect(await rig.stored(doc)).toMatchObject({ state: 'new', owner: doc.owner, inbox: { rev } })
-      expect((await rig.fate(doc._id, secret)).body).toMatchObject({ _rev: rev, state: 'new' })
+      expect((await rig.status(doc._id, secret)).body).toMatchObject({ _rev: rev, state: 'new' })
     }
   }
   const faults = fc.array(fc.nat(troubles.length - 1), { maxLength: 40 })

@@ -40,11 +40,11 @@ test('who asks every two seconds what became of his document is always told, wha
   await rig.post(device)
   while ((await rig.post(refused)).status !== 429);
   for (let count = 0; count < 100; count++) {
-    expect((await rig.fate(device._id, secret)).status).toBe(200)
+    expect((await rig.status(device._id, secret)).status).toBe(200)
     await clock.advance(2000)
   }
   let asked = 0
-  while ((await rig.fate(device._id, newSecret())).status === 404) asked++
+  while ((await rig.status(device._id, newSecret())).status === 404) asked++
   expect(asked).toBe(60)
 })
 
@@ -98,12 +98,12 @@ test('beyond so many devices that wait for their owners no more are taken, but a
   await answerDevice(rig, one, { state: 'confirming' })
   expect((await rig.post({ ...one, _rev: body.rev })).status).toBe(201)
   expect((await rig.post(newConfirm(secret, one._id))).status).toBe(201)
-  expect((await rig.fate(one._id, secret)).status).toBe(200)
+  expect((await rig.status(one._id, secret)).status).toBe(200)
 
   await answerDevice(rig, two, { state: 'active' })
   const both = { docs: [three, { ...newConfirm(secret, one._id), _id: 'another' }] }
   expect((await rig.post(both, '/_bulk_docs')).status).toBe(429)
-  expect((await rig.fate('another', secret)).status).toBe(200)
+  expect((await rig.status('another', secret)).status).toBe(200)
   await clock.advance(24 * 3_600_000) // there is room for another one, and this address may have it
   expect((await rig.post(three)).status).toBe(201)
 })

@@ -17,8 +17,8 @@ test('PouchDB registers a device by replicate.to, and replicating again changes 
   const { rev } = await pouch.put(sent)
   const first = await pouch.replicate.to(rig.url)
   expect(first).toMatchObject({ ok: true, docs_written: 1, doc_write_failures: 0, errors: [] })
-  await eventually(async () => expect((await rig.fate(sent._id, secret)).body).toMatchObject({ state: 'confirming' }))
-  expect((await rig.fate(sent._id, secret)).body).toMatchObject({ _rev: rev })
+  await eventually(async () => expect((await rig.status(sent._id, secret)).body).toMatchObject({ state: 'confirming' }))
+  expect((await rig.status(sent._id, secret)).body).toMatchObject({ _rev: rev })
 
   const before = await rig.documents()
   for (let times = 0; times < 3; times++) expect(await pouch.replicate.to(rig.url)).toMatchObject({ ok: true })
@@ -29,10 +29,10 @@ test('PouchDB registers a device by replicate.to, and replicating again changes 
   expect(await pouch.replicate.to(rig.url)).toMatchObject({ ok: true, doc_write_failures: 0 })
   await eventually(async () => {
     expect(smtp.accepted).toHaveLength(2)
-    expect((await rig.fate(sent._id, secret)).body).toMatchObject({ state: 'confirming' })
+    expect((await rig.status(sent._id, secret)).body).toMatchObject({ state: 'confirming' })
   })
   expect(await pouch.replicate.to(rig.url)).toMatchObject({ ok: true, doc_write_failures: 0 })
-  expect((await rig.fate(sent._id, secret)).body).toMatchObject({ state: 'confirming' })
+  expect((await rig.status(sent._id, secret)).body).toMatchObject({ state: 'confirming' })
   expect(smtp.accepted).toHaveLength(2)
 })
 

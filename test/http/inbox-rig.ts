@@ -68,7 +68,7 @@ export async function startInbox(options: InboxRigOptions = {}) {
     ...{ db, url, counts, logged, send },
     post: (doc: unknown, path = '') => send(path, { method: 'POST', body: JSON.stringify(doc) }),
     put: (id: string, doc: unknown) => send(`/${encodeURIComponent(id)}`, { method: 'PUT', body: JSON.stringify(doc) }),
-    fate: (id: string, secret?: string) =>
+    status: (id: string, secret?: string) =>
       send(`/${encodeURIComponent(id)}`, {
         headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` },
       }),

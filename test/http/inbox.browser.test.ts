@@ -13,7 +13,7 @@ async function startOtherSite(): Promise<string> {
   return listening.url
 }
 
-test('a page of another site writes, and asks for the fate, with the credentials that PouchDB has sent along', async () => {
+test('a page of another site writes, and asks for the status, with the credentials that PouchDB has sent along', async () => {
   needs('browser')
   const rig = await startInbox({ perMinute: 1, limit: 1 })
   const secret = newSecret()

@@ -46,7 +46,7 @@ describe('a device that is sent', () => {
     expect((await rig.put(_id, { ...device, _id: 'another' })).status).toBe(400)
     const { body } = await rig.post(device)
     expect(body.id).toMatch(/^[0-9a-f]{32}$/)
-    expect((await rig.fate(body.id as string, secret)).body).toMatchObject({ _id: body.id, state: 'new' })
+    expect((await rig.status(body.id as string, secret)).body).toMatchObject({ _id: body.id, state: 'new' })
     expect(await rig.documents()).toHaveLength(2)
   })
 
@@ -146,7 +146,7 @@ describe('a device that is sent', () => {
     expect([taken.status, Object.keys(taken.body)]).toEqual([free.status, Object.keys(free.body)])
     expect((await rig.post({ ...device, secret_sha256: sha256(other), _rev: body.rev })).status).toBe(409)
     expect(await rig.stored(device)).toMatchObject({ state: 'confirming', device_code: '1234' })
-    expect((await rig.fate(device._id, other)).body).toMatchObject({ state: 'new' })
+    expect((await rig.status(device._id, other)).body).toMatchObject({ state: 'new' })
   })
 })
 
@@ -171,21 +171,21 @@ describe('a confirmation that is sent', () => {
   })
 })
 
-describe('the fate of a document', () => {
+describe('the status of a document', () => {
   it('is told to whoever has its secret, and is no more than what became of it', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const device = newDevice(secret, { name: 'phone', credentials })
     const { body } = await rig.post(device)
-    const fate = { _id: device._id, _rev: body.rev, type: 'device' }
-    expect((await rig.fate(device._id, secret)).body).toEqual({ ...fate, state: 'new' })
+    const status = { _id: device._id, _rev: body.rev, type: 'device' }
+    expect((await rig.status(device._id, secret)).body).toEqual({ ...status, state: 'new' })
     const error = { code: 'mail_refused', reason: 'the mail server said: no such user', at: '2030-01-01T00:00:00.000Z' }
     const secrets = { owner_role: 'owner-1', confirmation: { codes: [{ hash: 'h' }] }, docstate: { state: 'error' } }
     await answerDevice(rig, device, { ...secrets, state: 'error', error })
     const { code, at } = error
-    expect((await rig.fate(device._id, secret)).body).toEqual({ ...fate, state: 'error', error: { code, at } })
+    expect((await rig.status(device._id, secret)).body).toEqual({ ...status, state: 'error', error: { code, at } })
     await answerDevice(rig, device, { ...secrets, state: 'active', error: undefined, user: 'device-1' })
-    expect((await rig.fate(device._id, secret)).body).toEqual({ ...fate, state: 'active', user: 'device-1' })
+    expect((await rig.status(device._id, secret)).body).toEqual({ ...status, state: 'active', user: 'device-1' })
   })
 
   it('is nothing, and the same nothing, for whoever has not the secret', async () => {
@@ -204,7 +204,7 @@ describe('the fate of a document', () => {
       [stored, undefined],
       ['constructor', secret],
     ]
-    for (const [id, asker] of askers) expect(only(await rig.fate(id, asker)), id).toEqual(missing)
+    for (const [id, asker] of askers) expect(only(await rig.status(id, asker)), id).toEqual(missing)
     const basic = { authorization: `Basic ${Buffer.from(`${device._id}:${secret}`).toString('base64')}` }
     expect(only(await rig.send(`/${device._id}`, { headers: basic }))).toEqual(missing)
     expect(only(await rig.send(`/${device._id}?secret=${secret}`))).toEqual(missing)
@@ -214,7 +214,7 @@ describe('the fate of a document', () => {
     const rig = await startInbox()
     const secret = newSecret()
     await rig.db.put({ _id: inboxIdOf(sha256(secret), 'd'), type: 'secret', state: 'new' })
-    expect(only(await rig.fate('d', secret))).toEqual(missing)
+    expect(only(await rig.status('d', secret))).toEqual(missing)
   })
 
   it('leaves no secret in the log', async () => {
@@ -222,7 +222,7 @@ describe('the fate of a document', () => {
     const secret = newSecret()
     const device = newDevice(secret, { owner: 'hidden@example.com' })
     await rig.post(device)
-    await rig.fate(device._id, secret)
+    await rig.status(device._id, secret)
     expect(rig.logged.join()).toContain('/inbox/…')
     expect(rig.logged.join()).not.toMatch(new RegExp(`${secret}|${device.secret_sha256}|hidden|${device._id}`))
   })

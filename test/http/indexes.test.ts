@@ -9,7 +9,7 @@ import { Entry } from '../../sidecar/indexes/entry.ts'
 import { rowOf } from '../../sidecar/indexes/rows.ts'
 import { noIndexes } from '../metrics/sources.ts'
 import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
-import { createTestCallers } from './test-callers.ts'
+import { createTestAuthenticate } from './test-authenticate.ts'
 
 const entryOf = (database: string, behindSince: number) =>
   new Entry({ database, ddoc: '_design/sales', kind: 'view', name: 'by_total', rev: '1-a' }, behindSince)
@@ -23,7 +23,7 @@ function start() {
   const entries = [fresh, entryOf('userdb-2', Date.now() - 60_000), failing]
   const theirs = rowOf(entryOf('theirs', Date.now() - 90_000), Date.now())
   const route = indexesRoute({
-    ...{ adminOnly: adminOnly({ callerOf: createTestCallers() }), worker: 'one', clock: systemClock },
+    ...{ adminOnly: adminOnly({ authenticate: createTestAuthenticate() }), worker: 'one', clock: systemClock },
     indexes: { entries: () => entries, counts: () => ({ ...noIndexes, lags: new Histogram(), serversKen: 'on' }) },
     notes: () => Promise.resolve([{ worker: 'two', at: '2026-11-22T05:20:11.004Z', indexes: 40, behind: [theirs] }]),
   })

@@ -7,7 +7,7 @@ import { parseExposition } from '../metrics/parse-exposition.ts'
 import { sourcesOf } from '../metrics/sources.ts'
 import { couchUrl, createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
-import { createTestCallers } from './test-callers.ts'
+import { createTestAuthenticate } from './test-authenticate.ts'
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 const { username, password } = new URL(couchUrl())
@@ -16,7 +16,7 @@ const admin = { authorization: basic(decodeURIComponent(username), decodeURIComp
 function createApp() {
   const asked: Format[] = []
   const route = metrics({
-    callerOf: createTestCallers({ clock: createManualClock() }),
+    authenticate: createTestAuthenticate({ clock: createManualClock() }),
     expose: (format) => (asked.push(format), expose(sourcesOf(), format)),
   })
   return { app: createHttp({ routes: [route], log: pino({ level: 'silent' }) }), asked }

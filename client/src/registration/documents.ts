@@ -1,6 +1,6 @@
-/** What a registration sends to the inbox, and what it takes from a fate. */
+/** What a registration sends to the inbox, and what it takes from a status. */
 import { sha256 } from './credentials.ts'
-import type { Fate } from './inbox.ts'
+import type { InboxStatus } from './inbox.ts'
 import type { Registration } from './registration.ts'
 
 /** The same each time, to the byte: then the inbox knows a repetition. */
@@ -25,21 +25,21 @@ export async function confirmDocumentOf({ id, secret, deviceCode, confirmation }
   }
 }
 
-export const revOf = ({ _rev: rev }: Fate) => (rev === undefined ? {} : { rev })
+export const revOf = ({ _rev: rev }: InboxStatus) => (rev === undefined ? {} : { rev })
 
 /** A state that is known here; one that a later server may have is passed over. */
 const STATES = ['new', 'confirming', 'confirmed', 'active', 'expired', 'error', 'revoked'] as const
 
-export function withFate(before: Registration, fate: Fate): Partial<Registration> {
-  const state = STATES.find((known) => known === fate.state) ?? before.state
-  const { user, database, syncpoint, error } = fate
+export function withStatus(before: Registration, status: InboxStatus): Partial<Registration> {
+  const state = STATES.find((known) => known === status.state) ?? before.state
+  const { user, database, syncpoint, error } = status
   const isOther = before.database !== undefined && database !== undefined && before.database !== database
   if (isOther) {
     const reason = `expected the control database ${before.database}, with which the local one was synced, got ${database}`
     return { state: 'error', error: { code: 'other_database', reason: `${reason}; call destroy, and register anew` } }
   }
   return {
-    ...{ state, ...revOf(fate) },
+    ...{ state, ...revOf(status) },
     ...(state === 'error' && { error: { code: error?.code ?? 'error' } }),
     ...(user !== undefined && { user }),
     ...(database !== undefined && { database }),

@@ -3,7 +3,7 @@ import type { Failure } from '../status.ts'
 import type { Hashing } from './credentials.ts'
 
 /** What the inbox tells of a document. */
-export interface Fate {
+export interface InboxStatus {
   /** To be named when another mail is asked for. */
   readonly _rev?: string
   readonly state: string
@@ -28,13 +28,13 @@ export type Sent =
   | { readonly kind: 'conflict' }
   | Later
 
-export type Asked = { readonly kind: 'fate'; readonly fate: Fate } | { readonly kind: 'unknown' } | Later
+export type Asked = { readonly kind: 'status'; readonly status: InboxStatus } | { readonly kind: 'unknown' } | Later
 
 export interface Inbox {
   /** How the server hashes passwords; undefined where it does not tell. */
   hashing(signal: AbortSignal): Promise<{ readonly kind: 'told'; readonly hashing?: Hashing } | Later>
   send(doc: object, signal: AbortSignal): Promise<Sent>
-  fate(id: string, secret: string, signal: AbortSignal): Promise<Asked>
+  status(id: string, secret: string, signal: AbortSignal): Promise<Asked>
 }
 
 const ANSWER_MS = 20_000
@@ -88,12 +88,13 @@ export function createInbox(url: string): Inbox {
       return laterThan(answer)
     },
 
-    async fate(id, secret, signal) {
+    async status(id, secret, signal) {
       const headers = { Authorization: `Bearer ${secret}` }
       const answer = await ask(`/${encodeURIComponent(id)}`, { headers }, signal)
       if ('kind' in answer) return answer
       const { status, body } = answer
-      if (status === 200 && typeof body.state === 'string') return { kind: 'fate', fate: body as unknown as Fate }
+      if (status === 200 && typeof body.state === 'string')
+        return { kind: 'status', status: body as unknown as InboxStatus }
       // A proxy's 404 has another body: it does not say that the inbox knows no such document.
       if (status === 404 && body.error === 'not_found') return { kind: 'unknown' }
       return laterThan(answer)

@@ -1,12 +1,12 @@
 /**
- * Registers the device: sends what is to be sent, asks for its fate until it is active. One request after the other; what
+ * Registers the device: sends what is to be sent, asks for its status until it is active. One request after the other; what
  * each has brought is kept before the next. Offline, it waits and begins where it was.
  */
 import type { Store } from '../store.ts'
 import type { Failure } from '../status.ts'
 import { backoffMs, createBell } from '../time.ts'
 import { DEFAULT_HASHING, hashPassword, type Hashing } from './credentials.ts'
-import { confirmDocumentOf, deviceDocumentOf, revOf, withFate } from './documents.ts'
+import { confirmDocumentOf, deviceDocumentOf, revOf, withStatus } from './documents.ts'
 import type { Inbox, Later } from './inbox.ts'
 import { isRefused, REFUSED, type Registration } from './registration.ts'
 
@@ -23,11 +23,11 @@ export interface Registrar {
   run(signal: AbortSignal): Promise<void>
   /** Goes on at once: there is something to send, or the network is back. */
   wake(): void
-  /** Asks once for the fate of a device that is active: it may have been revoked, or the server may have moved. */
+  /** Asks once for the status of a device that is active: it may have been revoked, or the server may have moved. */
   check(): void
 }
 
-/** How often the fate of a device is asked for that waits: less and less often. */
+/** How often the status of a device is asked for that waits: less and less often. */
 const POLL_MS = { first: 2000, factor: 1.3, last: 60_000 }
 
 export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarOptions): Registrar {
@@ -80,9 +80,9 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
     )
     if (sent.kind === 'later') return later(sent)
     if (sent.kind === 'conflict') {
-      const asked = await inbox.fate(id, registration.secret, signal)
+      const asked = await inbox.status(id, registration.secret, signal)
       if (asked.kind === 'later') return later(asked)
-      if (asked.kind === 'fate' && asked.fate._rev !== rev) return keep(id, () => revOf(asked.fate))
+      if (asked.kind === 'status' && asked.status._rev !== rev) return keep(id, () => revOf(asked.status))
     }
     // Refused is one that was asked for too soon after the last: that mail is under way.
     const state = sent.kind === 'taken' ? ({ state: 'new' } as const) : {}
@@ -106,21 +106,21 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
   /** What became of the device, and of the code that was typed in. */
   async function ask({ id, secret, confirmation }: Registration, signal: AbortSignal): Promise<number> {
     if (confirmation?.state === 'clicked') {
-      const asked = await inbox.fate(confirmation.id, secret, signal)
+      const asked = await inbox.status(confirmation.id, secret, signal)
       if (asked.kind === 'later') return later(asked)
-      const state = asked.kind === 'unknown' ? 'unsent' : asked.fate.state
+      const state = asked.kind === 'unknown' ? 'unsent' : asked.status.state
       if (state !== 'clicked') {
-        const error = asked.kind === 'fate' ? asked.fate.error : undefined
+        const error = asked.kind === 'status' ? asked.status.error : undefined
         const known = state === 'used' || state === 'unsent' ? state : 'error'
         await keepConfirmation(id, confirmation.id, { state: known, ...(error && { error: { code: error.code } }) })
       }
     }
-    const asked = await inbox.fate(id, secret, signal)
+    const asked = await inbox.status(id, secret, signal)
     if (asked.kind === 'later') return later(asked)
     mustCheck = false
     reached()
     if (asked.kind === 'unknown') await update(id, (before) => (before.user === undefined ? { state: 'unsent' } : {}))
-    else await update(id, (before) => withFate(before, asked.fate))
+    else await update(id, (before) => withStatus(before, asked.status))
     return Math.min(POLL_MS.last, POLL_MS.first * POLL_MS.factor ** Math.min(polls++, 20))
   }
 

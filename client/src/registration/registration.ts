@@ -7,7 +7,7 @@ import { needsCrypto, randomCode, randomHex, type HashedPassword } from './crede
 export interface Registration {
   /** As the inbox knows it. */
   readonly id: string
-  /** With which it asks for its fate. */
+  /** With which it asks for its status. */
   readonly secret: string
   readonly password: string
   readonly deviceCode: string

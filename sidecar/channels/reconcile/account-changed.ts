@@ -14,7 +14,7 @@ import { copiesOf, copyIdsOf } from './copies.ts'
 import { invitedTo, mayBeTooMany, type Invited } from './invited.ts'
 import { subscriptionIdOf } from '../names.ts'
 import { giveRoles } from './roles.ts'
-import { readTruth, type Truth } from './truth.ts'
+import { readDesiredState, type DesiredState } from './desired-state.ts'
 import { writeCopies } from './write-copies.ts'
 
 export interface ReconcileOptions {
@@ -26,17 +26,19 @@ export interface ReconcileOptions {
   readonly syncUrl: string
 }
 
-/** So often may something change while it is looked at. */
+/** Rounds of reading and writing, each undone by a change in between. */
 const TRIES = 20
 
 /**
- * account changed → ready: its database is there, its devices have the roles of its channels and no others, and read of
- * their channels what is true. Whatever is written was read before the truth, and is written with its revision; and the
- * truth is read again afterwards: whoever comes late, with an old one, writes nothing, or sees it and mends it.
+ * account changed → ready. Reconciles what a user has with the desired state: the user's database exists, the user's
+ * devices have the roles of the user's channels and no others, and the database holds a copy of each channel.
+ *
+ * Each document is read before the desired state and written with that revision. The desired state is read again at the end.
+ * So a worker with an old desired state writes nothing, or notices and repeats.
  */
 export const reconcile = (options: ReconcileOptions) => async (account: StoredAccount, ctx: Context) => {
   const call = { signal: ctx.signal }
-  const known = await readTruth(options.control, account, call)
+  const known = await readDesiredState(options.control, account, call)
   const hasDevice = known.devices.some(({ state }) => state === 'active')
   if (account.database === undefined && !hasDevice) {
     const counting = stillCounting(known, account, invitedTo(known.records, account, new Map()))
@@ -46,20 +48,20 @@ export const reconcile = (options: ReconcileOptions) => async (account: StoredAc
   }
   const database = await databaseFor(options, account, ctx.signal)
   for (let tries = 1; tries <= TRIES; tries++) {
-    const made = await bringAbout(options, account, database, call)
-    if (!made || !(await isStillTrue(options, account, made.truth, call))) continue
-    return { ...account, ...stillCounting(made.truth, account, made.invited), database, state: 'ready' as const }
+    const made = await apply(options, account, database, call)
+    if (!made || !(await isUnchanged(options, account, made.desired, call))) continue
+    return { ...account, ...stillCounting(made.desired, account, made.invited), database, state: 'ready' as const }
   }
-  throw new SidecarError('busy', 'something was changed whenever it was looked at')
+  throw new SidecarError('busy', `gave up after ${TRIES} tries: the account ${account._id} kept changing`)
 }
 
-/** What is true, and what its user sees of it. */
-interface BroughtAbout {
-  readonly truth: Truth
+/** The desired state that was applied, and what the user sees of it. */
+interface Applied {
+  readonly desired: DesiredState
   readonly invited: Invited
 }
 
-/** First it is said whose it is: what happens in it from its first document on is that user's. */
+/** Writes down whose database it is before it makes it: events of its first document belong to that user already. */
 async function databaseFor(
   { couch, control, makeUserDatabase }: ReconcileOptions,
   account: StoredAccount,
@@ -78,40 +80,39 @@ async function databaseFor(
 }
 
 /**
- * The truth that was brought about; undefined if something has changed under its hands. First the roles, which follow from
- * what no device can write: what stands in the user's own database holds them up in no way. Told is only by what the roles
- * were given.
+ * Gives the roles, then writes the copies; undefined if something has changed meanwhile. The roles come first and follow
+ * from documents that no device can write, so nothing in the user's own database can delay them.
  */
-async function bringAbout(
+async function apply(
   options: ReconcileOptions,
   account: StoredAccount,
   name: string,
   call: CallOptions,
-): Promise<BroughtAbout | undefined> {
+): Promise<Applied | undefined> {
   const { couch, control, syncUrl } = options
   const database = couch.db(name)
   const access = await giveAccess(options, account, database, call)
   if (!access) return undefined
-  const { truth: given, invited } = access
+  const { desired: given, invited } = access
   const docs = await readInParts(database, copyIdsOf(given.records, account), call)
   const there = new Map(docs.map((doc) => [doc._id, doc]))
-  const truth = await readTruth(control, account, call)
-  if (truth.revs !== given.revs) return undefined
-  const copies = copiesOf(truth, account, syncUrl, there, invited.hidden)
-  return (await writeCopies(database, copies, call)) ? { truth, invited } : undefined
+  const desired = await readDesiredState(control, account, call)
+  if (desired.revs !== given.revs) return undefined
+  const copies = copiesOf(desired, account, syncUrl, there, invited.hidden)
+  return (await writeCopies(database, copies, call)) ? { desired, invited } : undefined
 }
 
-/** The truth by which its users have the roles of its channels, and no others; undefined if they have not, or not yet. */
+/** Gives the account's devices the roles of its channels, and no others; undefined if one of them changed meanwhile. */
 async function giveAccess(
   { couch, control }: ReconcileOptions,
   account: StoredAccount,
   database: Database,
   call: CallOptions,
-): Promise<BroughtAbout | undefined> {
+): Promise<Applied | undefined> {
   const users = couch.db('_users')
   const known = await users.getMany(account.devices.map(idOfUser), call)
-  const truth = await readTruth(control, account, call)
-  const { devices, records } = truth
+  const desired = await readDesiredState(control, account, call)
+  const { devices, records } = desired
   const activeIds = devices.filter(({ state }) => state === 'active').map(({ _id }) => idOfUser(_id))
   const subscriptions = mayBeTooMany(records, account)
     ? await readInParts(
@@ -124,20 +125,25 @@ async function giveAccess(
   const open = records.filter((record) => isOpenTo(record, account) && !invited.hidden.has(record._id))
   const roles = open.map(({ role }) => role)
   const active = known.filter(({ _id }) => activeIds.includes(_id))
-  return (await giveRoles(users, active, [account.owner_role, ...roles], call)) ? { truth, invited } : undefined
+  return (await giveRoles(users, active, [account.owner_role, ...roles], call)) ? { desired, invited } : undefined
 }
 
 const idOfUser = (device: string) => userIdOf(userNameOf(device))
 
 const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)
 
-async function isStillTrue({ control }: ReconcileOptions, account: StoredAccount, known: Truth, call: CallOptions) {
-  const { revs } = await readTruth(control, account, call)
+async function isUnchanged(
+  { control }: ReconcileOptions,
+  account: StoredAccount,
+  known: DesiredState,
+  call: CallOptions,
+) {
+  const { revs } = await readDesiredState(control, account, call)
   return revs === known.revs
 }
 
 /** What is over, and has been told, is forgotten. A channel of which nothing is known yet may be about to be made. */
-function stillCounting({ devices, records }: Truth, account: StoredAccount, { forgotten, answered }: Invited) {
+function stillCounting({ devices, records }: DesiredState, account: StoredAccount, { forgotten, answered }: Invited) {
   const gone = new Set([
     ...devices.filter(({ state }) => state === 'revoked').map(({ _id }) => _id),
     ...records.filter((record) => isOver(record, account)).map(({ _id }) => _id),

@@ -11,10 +11,10 @@ import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import type { StoredDevice } from '../../devices/documents.ts'
 import { userNameOf } from '../../devices/names.ts'
 import { isMember, isOpen, type Channel, type StoredRecord, type Subscription } from '../documents.ts'
-import { isUntold } from '../ending.ts'
+import { isToNotify } from '../ending.ts'
 import { subscriptionIdOf } from '../names.ts'
-import { isAsWished } from '../shape.ts'
-import type { Truth } from './truth.ts'
+import { isAsRequested } from '../shape.ts'
+import type { DesiredState } from './desired-state.ts'
 
 /** Ids of all documents that may be there. */
 export function copyIdsOf(records: readonly StoredRecord[], account: StoredAccount): string[] {
@@ -24,7 +24,7 @@ export function copyIdsOf(records: readonly StoredRecord[], account: StoredAccou
 
 /** All documents that are to be written. `there` has what is there of them, by id. */
 export function copiesOf(
-  { devices, records }: Truth,
+  { devices, records }: DesiredState,
   account: StoredAccount,
   syncUrl: string,
   there: ReadonlyMap<string, StoredDoc>,
@@ -80,13 +80,13 @@ function channelCopy(
       const copy = { type: 'channel', state: 'ready', name, owner, members, ...told }
       return differing({ ...copy, _id: copyIdOf(record, account) }, there)
     }
-    if (!isWaiting(there) || !isAsWished(record, there as Channel & StoredDoc)) return undefined
-    const { left: _before, ...wish } = there as Channel & StoredDoc
-    return differing({ ...wish, ...(gone.length > 0 && { left: gone }), ...given, state: 'ready' }, there)
+    if (!isWaiting(there) || !isAsRequested(record, there as Channel & StoredDoc)) return undefined
+    const { left: _before, ...request } = there as Channel & StoredDoc
+    return differing({ ...request, ...(gone.length > 0 && { left: gone }), ...given, state: 'ready' }, there)
   }
   if (there?.type !== 'channel') return undefined
   if (state === 'closed' && isOwner) {
-    return isUntold(there, record) ? { ...next(there, 'closed'), owner_role } : undefined // who may make it anew
+    return isToNotify(there, record) ? { ...next(there, 'closed'), owner_role } : undefined // who may make it anew
   }
   if (there.state !== 'ready') return undefined
   if (state === 'closed') return next(there, 'closed') // of whichever life it tells

@@ -1,7 +1,7 @@
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { giveBack, takeFrom } from '../../devices/mail-ledger.ts'
+import { giveBackQuota, takeQuota } from '../../accounts/hourly-quota.ts'
 import { mailboxHashOf } from '../../devices/names.ts'
 import { forget } from '../../docstate/forget.ts'
 import type { Context } from '../../docstate/types.ts'
@@ -55,8 +55,8 @@ async function isWanted(
 async function takePlaces({ _id, owner, member }: Invitation, ctx: Context, options: InvitationOptions) {
   const now = options.clock.now()
   const [to, by] = [`invitations:to-${mailboxHashOf(member)}`, `invitations:by-${mailboxHashOf(owner)}`]
-  if (!(await takeFrom(ctx, by, _id, options.invitesPerOwner, now))) return false
-  if (await takeFrom(ctx, to, _id, MOST_TO_ONE, now)) return true
-  await giveBack(ctx, by, _id, now)
+  if (!(await takeQuota(ctx, by, _id, options.invitesPerOwner, now))) return false
+  if (await takeQuota(ctx, to, _id, MOST_TO_ONE, now)) return true
+  await giveBackQuota(ctx, by, _id, now)
   return false
 }

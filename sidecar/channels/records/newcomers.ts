@@ -5,7 +5,7 @@ import type { Failure } from '../../core/errors.ts'
 import { createMutexByKey } from '../../core/mutex.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
-import { takeAll } from '../../devices/mail-ledger.ts'
+import { takeQuotas } from '../../accounts/hourly-quota.ts'
 import { mailboxHashOf, ownerHashOf } from '../../devices/names.ts'
 import { isMember, isOpen, type Channel, type ChannelRecord } from '../documents.ts'
 import { membersOf } from '../shape.ts'
@@ -48,7 +48,7 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
     }
     const ledger = `invitations:new-${mailboxHashOf(owner)}`
     const keys = addresses.map(ownerHashOf)
-    return mutex(ledger, () => takeAll(documents, ledger, keys, MOST_NAMED, clock.now()))
+    return mutex(ledger, () => takeQuotas(documents, ledger, keys, MOST_NAMED, clock.now()))
   }
 
   return {
@@ -68,5 +68,5 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
 const no = (code: string, reason: string): Failure => ({ code, reason: `members: ${reason}` })
 
 /** Members whom its record does not know. */
-export const namedAnew = (record: Pick<ChannelRecord, 'members'> | undefined, wish: Channel): readonly string[] =>
-  membersOf(wish).filter((address) => !record?.members.includes(address))
+export const namedAnew = (record: Pick<ChannelRecord, 'members'> | undefined, request: Channel): readonly string[] =>
+  membersOf(request).filter((address) => !record?.members.includes(address))

@@ -22,7 +22,7 @@ const LEASE_MS = 30_000
 const LOOKS = 20
 const RUNS = amount(300, 5000)
 
-const fate: fc.Arbitrary<Fate> = fc.record({
+const outcome: fc.Arbitrary<Fate> = fc.record({
   answered: fc.oneof({ weight: 5, arbitrary: fc.constant(true) }, fc.constant(false)),
   unreached: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, fc.nat(2)),
 })
@@ -98,7 +98,7 @@ test('in no order of messages, and with no lost answer, does a handler run twice
     const travel: Travel = (message) => scheduler.schedule(Promise.resolve(), message)
     const copies = createThreeCopies({
       travel,
-      fate: () => fates.shift() ?? { answered: true, unreached: undefined },
+      outcome: () => fates.shift() ?? { answered: true, unreached: undefined },
     })
     const runs: string[] = []
     const errors: string[] = []
@@ -129,7 +129,7 @@ test('in no order of messages, and with no lost answer, does a handler run twice
     expect(doc?.state === 'invoiced' ? runs.length === 1 : isParked, JSON.stringify(doc)).toBe(true)
     seen[isParked ? 'parked' : 'once'] += 1
   }
-  const fates = fc.array(fate, { maxLength: 20 })
+  const fates = fc.array(outcome, { maxLength: 20 })
   await fc.assert(fc.asyncProperty(fc.scheduler(), making, fates, runsOnce), { numRuns: RUNS })
   expect(seen.once).toBeGreaterThan(seen.parked)
 })

@@ -21,7 +21,7 @@ export type Travel = (message: string) => Promise<unknown>
 export interface ThreeCopiesOptions {
   readonly travel: Travel
   /** Of each request: whether its answer arrives, and which copies it does not reach. */
-  readonly fate: () => Fate
+  readonly outcome: () => Fate
 }
 
 export interface Fate {
@@ -42,7 +42,7 @@ export interface ThreeCopies {
   onNews: (copy: number) => void
 }
 
-export function createThreeCopies({ travel, fate }: ThreeCopiesOptions): ThreeCopies {
+export function createThreeCopies({ travel, outcome }: ThreeCopiesOptions): ThreeCopies {
   const trees: Tree[] = COPIES.map(() => new Map<string, Leaf>())
   let onNews = (_copy: number) => {}
 
@@ -70,7 +70,7 @@ export function createThreeCopies({ travel, fate }: ThreeCopiesOptions): ThreeCo
     question: (copy: number) => T,
     isEnough: (answers: T[]) => boolean,
   ): Promise<T[]> {
-    const { answered, unreached } = fate()
+    const { answered, unreached } = outcome()
     const answers: T[] = []
     const asked = COPIES.filter((copy) => copy !== unreached)
     await new Promise<void>((resolve) => {

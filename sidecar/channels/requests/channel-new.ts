@@ -6,14 +6,14 @@ import type { StoredAccount } from '../../accounts/documents.ts'
 import { normaliseAddress } from '../../devices/names.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
-import { isUntold } from '../ending.ts'
+import { isToNotify } from '../ending.ts'
 import { databaseNameOf, normaliseName, recordIdOf } from '../names.ts'
 import type { Records } from '../records/records.ts'
 import type { Newcomers } from '../records/newcomers.ts'
 import { channelFaults, membersOf } from '../shape.ts'
-import { refuseCrowd, refuseTooMany, type Room } from './limits.ts'
+import { refuseCrowd, refuseTooMany, type Limits } from './limits.ts'
 
-export interface WishOptions extends Room {
+export interface AcceptOptions extends Limits {
   readonly accounts: Accounts
   readonly records: Records
   readonly newcomers: Newcomers
@@ -24,7 +24,7 @@ export interface WishOptions extends Room {
  * When all is there, the account's handler makes it `ready`. The account knows of the record before it is made, so that none
  * is made beside it for the same document.
  */
-export const takeWish = (all: WishOptions) => async (doc: Channel & StoredDoc, ctx: Context) => {
+export const acceptChannel = (all: AcceptOptions) => async (doc: Channel & StoredDoc, ctx: Context) => {
   const { accounts, records, newcomers } = all
   const faults = channelFaults(doc)
   if (faults.length > 0) throw new Reject('bad_channel', faults.join('; '))
@@ -70,7 +70,7 @@ function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRec
 /** A record tells one document of its end: the one that it had, before it has another. */
 async function isTold(record: StoredRecord, { _id }: Channel, ctx: Context): Promise<void> {
   const before = record.document === _id ? undefined : await ctx.find(record.document)
-  if (before?.type === 'channel' && isUntold(before, record))
+  if (before?.type === 'channel' && isToNotify(before, record))
     throw new Error(`the channel ${before._id} is being closed; another one can have its name after that`)
 }
 

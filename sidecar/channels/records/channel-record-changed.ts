@@ -7,9 +7,9 @@ import { isCouchError } from '../../couch/errors.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isChangedTwice, type Channel, type ChannelRecord, type Invitation, type StoredRecord } from '../documents.ts'
 import { invitationIdOf, normaliseName } from '../names.ts'
-import { channelFaults, isAsWished, membersOf } from '../shape.ts'
+import { channelFaults, isAsRequested, membersOf } from '../shape.ts'
 import { namedAnew, type Newcomers } from './newcomers.ts'
-import { tellAll } from './tell-all.ts'
+import { notifyAccounts } from './notify-accounts.ts'
 
 export interface MembersOptions {
   readonly couch: Couch
@@ -21,41 +21,42 @@ export interface MembersOptions {
  * channel_record changed → ready: its members are those that the owner's document names now; they and those who were are
  * told, and who has no device yet is invited by mail. What is true is written before anybody is told.
  */
-export const tellMembers =
+export const notifyMembers =
   ({ couch, accounts, newcomers }: MembersOptions) =>
   async (record: StoredRecord, ctx: Context) => {
     const options = { signal: ctx.signal }
-    const wish = asWish(await couch.db(record.user_database).find(record.document, {}, options), record)
-    const isFollowed = wish && !isAsWished(record, wish) && (await isAdmitted(newcomers, record, wish, options))
-    const now = isFollowed ? await ctx.save(asWished(record, wish)) : record
-    for (const { database, address } of await tellAll(accounts, now, options)) {
+    const request = requestFrom(await couch.db(record.user_database).find(record.document, {}, options), record)
+    const isFollowed =
+      request && !isAsRequested(record, request) && (await mayJoin(newcomers, record, request, options))
+    const now = isFollowed ? await ctx.save(asRequested(record, request)) : record
+    for (const { database, address } of await notifyAccounts(accounts, now, options)) {
       if (database === undefined) await invite(now, address, ctx)
     }
     return { ...now, state: 'ready' as const, former: [] }
   }
 
-/** Whether all of them may be members. Of a wish that nobody has taken yet its own handler says it to the owner. */
-async function isAdmitted(newcomers: Newcomers, record: ChannelRecord, wish: Channel, options: CallOptions) {
-  const refusal = await newcomers.refusal(record.owner, namedAnew(record, wish), options)
+/** Whether all of them may be members. Of a request that nobody has taken yet its own handler says it to the owner. */
+async function mayJoin(newcomers: Newcomers, record: ChannelRecord, request: Channel, options: CallOptions) {
+  const refusal = await newcomers.refusal(record.owner, namedAnew(record, request), options)
   if (!refusal) return true
-  if (wish.state === 'new') return false
+  if (request.state === 'new') return false
   throw new SidecarError(refusal.code, `${refusal.reason}; looking again later`)
 }
 
-const WISHED = ['new', 'accepted', 'ready']
+const REQUESTED = ['new', 'accepted', 'ready']
 
 /** Undefined where it does not say who the members are: then they are who they were. */
-function asWish(doc: StoredDoc | undefined, { name }: ChannelRecord): (Channel & StoredDoc) | undefined {
-  const isWish = doc?.type === 'channel' && (WISHED.includes(String(doc.state)) || isChangedTwice(doc))
-  if (!isWish || channelFaults(doc).length > 0) return undefined
-  const wish = doc as Channel & StoredDoc
-  return normaliseName(wish.name) === name ? wish : undefined
+function requestFrom(doc: StoredDoc | undefined, { name }: ChannelRecord): (Channel & StoredDoc) | undefined {
+  const isRequest = doc?.type === 'channel' && (REQUESTED.includes(String(doc.state)) || isChangedTwice(doc))
+  if (!isRequest || channelFaults(doc).length > 0) return undefined
+  const request = doc as Channel & StoredDoc
+  return normaliseName(request.name) === name ? request : undefined
 }
 
-function asWished({ data: _data, ...record }: StoredRecord, wish: Channel): ChannelRecord & { state: 'changed' } {
-  const members = membersOf(wish)
+function asRequested({ data: _data, ...record }: StoredRecord, request: Channel): ChannelRecord & { state: 'changed' } {
+  const members = membersOf(request)
   const gone = [...record.former, ...record.members].filter((address) => !members.includes(address))
-  const { data } = wish
+  const { data } = request
   return { ...(record as StoredRecord), state: 'changed', members, former: [...new Set(gone)], ...(data && { data }) }
 }
 

@@ -1,11 +1,11 @@
-/** What an owner wishes of a channel, in its document. */
+/** What an owner requests of a channel, in its document. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Doc } from '../../couch/documents.ts'
 import { normaliseAddress } from '../../devices/names.ts'
 import { membersOf } from '../shape.ts'
 
-export const WISHES = ['members', 'data'] as const
-type Wish = (typeof WISHES)[number]
+export const REQUESTED = ['members', 'data'] as const
+type RequestedField = (typeof REQUESTED)[number]
 
 /** States in which the sidecar has seen them, or has refused them. */
 const SEEN = ['accepted', 'ready', 'error']
@@ -16,11 +16,11 @@ export const isSeen = ({ state }: Doc): boolean => SEEN.includes(String(state))
 export const listOf = (members: unknown = []): readonly string[] | undefined =>
   Array.isArray(members) && members.every((member) => typeof member === 'string') ? members : undefined
 
-export const wishesTheSame = (one: Doc, other: Doc, field: Wish): boolean =>
-  isDeepStrictEqual(wishOf(one, field), wishOf(other, field))
+export const requestsTheSame = (one: Doc, other: Doc, field: RequestedField): boolean =>
+  isDeepStrictEqual(requestedIn(one, field), requestedIn(other, field))
 
 /** Members in one spelling and order. */
-function wishOf(doc: Doc, field: Wish): unknown {
+function requestedIn(doc: Doc, field: RequestedField): unknown {
   const members = field === 'members' ? listOf(doc.members) : undefined
   return members ? membersOf({ members, owner: String(doc.owner) }) : doc[field]
 }

@@ -30,9 +30,9 @@ export const makeChannel =
       const end = endOf(await ctx.find(record._id), name)
       if (end) await endDatabase(couch.db(name), end, options) // it was closed while this worker was late
     }
-    const wish = await couch.db(record.user_database).find(record.document, {}, options)
-    if (!isCalledOff(wish, record.life)) return { ...record, state: 'changed' as const }
-    const close: Close = wish?.close === 'delete' ? 'delete' : 'archive'
+    const request = await couch.db(record.user_database).find(record.document, {}, options)
+    if (!isCalledOff(request, record.life)) return { ...record, state: 'changed' as const }
+    const close: Close = request?.close === 'delete' ? 'delete' : 'archive'
     return { ...record, state: 'closing' as const, close }
   }
 

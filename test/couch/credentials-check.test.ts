@@ -1,7 +1,7 @@
 /** Whom CouchDB lets in: asked alone, before anything else is. */
 import pino from 'pino'
 import { onTestFinished, expect, test } from 'vitest'
-import { createAdmission } from '../../sidecar/couch/admission.ts'
+import { createCredentialsCheck } from '../../sidecar/couch/credentials-check.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import { createAnonymous, createUser } from '../ddocs/users.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
@@ -20,8 +20,8 @@ function begin(couch: Couch) {
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) })
   const [clock, over] = [createManualClock(), new AbortController()]
   let isIn = false
-  const waiting = createAdmission({ couch, clock, log })
-    .untilAdmitted(over.signal)
+  const waiting = createCredentialsCheck({ couch, clock, log })
+    .untilAccepted(over.signal)
     .then(
       () => (isIn = true),
       () => 'the test is over',

@@ -3,8 +3,8 @@ import type { Couch } from '../../couch/client.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { StoredRecord } from '../documents.ts'
 import { endDatabase } from './end-database.ts'
-import { lookAgainLater } from './look-again.ts'
-import { tellAll } from './tell-all.ts'
+import { endAgainLater } from './channel-end-due.ts'
+import { notifyAccounts } from './notify-accounts.ts'
 
 /**
  * channel_record closing → closed: first nobody has access any more, then the database goes, if that was asked; otherwise
@@ -15,14 +15,14 @@ export const closeChannel =
   async (record: StoredRecord, ctx: Context) => {
     const { owner, database, close = 'archive' } = record
     await endDatabase(couch.db(database), close, { signal: ctx.signal })
-    await lookAgainLater(database, close, ctx)
+    await endAgainLater(database, close, ctx)
     if (close === 'archive') await accounts.tell(owner, { archived: database }, { signal: ctx.signal })
     return { ...record, state: 'closed' as const }
   }
 
 /** channel_record closed: everybody is told. */
-export const tellClosed =
+export const notifyClosed =
   ({ accounts }: { readonly accounts: Accounts }) =>
   async (record: StoredRecord, ctx: Context): Promise<void> => {
-    await tellAll(accounts, record, { signal: ctx.signal })
+    await notifyAccounts(accounts, record, { signal: ctx.signal })
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
-import { takeMail } from '../../sidecar/devices/mail-ledger.ts'
+import { takeMailQuota } from '../../sidecar/accounts/hourly-quota.ts'
 import { mailboxHashOf } from '../../sidecar/devices/names.ts'
 import { freshDb } from '../support/couchdb.ts'
 
@@ -8,13 +8,13 @@ const HOUR_MS = 3_600_000
 const NOON = Date.UTC(2030, 0, 1, 12)
 const owner = 'owner@example.com'
 
-const documentsOf = (db: Database): Parameters<typeof takeMail>[0] => ({
+const documentsOf = (db: Database): Parameters<typeof takeMailQuota>[0] => ({
   find: (id) => db.find(id),
   put: (doc) => db.put(doc),
 })
 
 const take = (db: Database, owner: string, key: string, limit: number, now: number, by?: string) =>
-  takeMail(documentsOf(db), { owner, key, by }, limit, now)
+  takeMailQuota(documentsOf(db), { owner, key, by }, limit, now)
 
 const countIn = async (db: Database) => ((await db.get(`mails:${mailboxHashOf(owner)}`)).mails as unknown[]).length
 

@@ -8,7 +8,7 @@ import { endIdOf } from '../names.ts'
 import { endDatabase } from './end-database.ts'
 
 /** Has the database of a channel that has ended looked at once more, later. */
-export async function lookAgainLater(database: string, close: Close, ctx: Pick<Context, 'put'>): Promise<void> {
+export async function endAgainLater(database: string, close: Close, ctx: Pick<Context, 'put'>): Promise<void> {
   const end: ChannelEnd = { _id: endIdOf(database), type: 'channel_end', state: 'waiting', database, close }
   try {
     await ctx.put(end)

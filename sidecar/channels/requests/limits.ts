@@ -5,7 +5,7 @@ import { readDatabases } from '../../couch/survey.ts'
 import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
 import { namedAnew, type Newcomers } from '../records/newcomers.ts'
 
-export interface Room {
+export interface Limits {
   readonly couch: Couch
   /** The most databases of one owner's channels. */
   readonly channelsPerOwner: number
@@ -13,7 +13,7 @@ export interface Room {
 
 /** Those that are open, and those that were archived and are there yet: only an admin deletes them. */
 export async function refuseTooMany(
-  { couch, channelsPerOwner: most }: Room,
+  { couch, channelsPerOwner: most }: Limits,
   open: readonly StoredRecord[],
   { archived = [] }: StoredAccount,
   signal: AbortSignal,
@@ -29,10 +29,10 @@ export async function refuseTooMany(
 export async function refuseCrowd(
   newcomers: Newcomers,
   record: ChannelRecord | undefined,
-  wish: Channel,
+  request: Channel,
   { address }: StoredAccount,
   signal: AbortSignal,
 ): Promise<void> {
-  const refusal = await newcomers.refusal(address, namedAnew(record, wish), { signal })
+  const refusal = await newcomers.refusal(address, namedAnew(record, request), { signal })
   if (refusal) throw new Reject(refusal.code, refusal.reason)
 }

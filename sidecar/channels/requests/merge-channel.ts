@@ -5,16 +5,16 @@ import { mergeFields, type Conflict, type Resolver } from '../../docstate/confli
 import { isChangedTwice } from '../documents.ts'
 import { closeOf, isEnding } from '../ending.ts'
 import { withoutBase } from './merge-unknown.ts'
-import { isSeen, mergeMembers, WISHES } from './wish.ts'
+import { isSeen, mergeMembers, REQUESTED } from './request.ts'
 
 /**
  * Two documents of one channel: of the later life, if one of them is of an earlier one; closed, if one of them says so; else
- * with the wishes of both.
+ * with the requests of both.
  */
 export const mergeChannel =
   (clock: Pick<Clock, 'now'>): Resolver =>
   (conflict) =>
-    ofLaterLife(conflict) ?? ending(conflict) ?? withWishes(conflict) ?? withoutBase(conflict, clock)
+    ofLaterLife(conflict) ?? ending(conflict) ?? withRequests(conflict) ?? withoutBase(conflict, clock)
 
 /** A channel that was closed and made again has another database. What is done to the one before, late, is not done to it. */
 function ofLaterLife({ ours, theirs, base }: Conflict): Doc | undefined {
@@ -40,16 +40,16 @@ function ending({ ours, theirs, base }: Conflict): Doc | undefined {
 
 /**
  * What the owner has changed while the sidecar wrote the document, that has not seen: so it is asked for anew. (It would
- * not be if a wish that was seen stayed `new`: nobody could tell the two.) Undefined where nobody knows what was changed, or
+ * not be if a request that was seen stayed `new`: nobody could tell the two.) Undefined where nobody knows what was changed, or
  * where the owner is to say it anyway.
  */
-function withWishes(conflict: Conflict): Doc | undefined {
+function withRequests(conflict: Conflict): Doc | undefined {
   const { ours, theirs, base } = conflict
   if (!base || isChangedTwice(ours) || isChangedTwice(theirs)) return undefined
   const members = mergeMembers(ours.members, theirs.members, base.members)
   const merged = { ...mergeFields(conflict), ...(members && { members }) } as Doc
-  const isWished = WISHES.some((field) => !isDeepStrictEqual(merged[field], ours[field]))
-  if (!isWished || !isSeen(merged)) return merged
+  const isChanged = REQUESTED.some((field) => !isDeepStrictEqual(merged[field], ours[field]))
+  if (!isChanged || !isSeen(merged)) return merged
   const { error: _error, ...asked } = merged as Doc & { error?: unknown }
   return { ...asked, state: 'new' }
 }

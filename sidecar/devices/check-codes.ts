@@ -4,7 +4,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { hashCode } from './codes.ts'
 import { findDevice, sentCodes, type Device, type Documents, type SentCode, type StoredDevice } from './documents.ts'
-import { hasPlace, isExhausted, takePlace, tooManyAttempts } from './guesses.ts'
+import { isCounted, isExhausted, countAttempt, tooManyAttempts } from './attempt-limit.ts'
 
 export type Verdict =
   | 'right'
@@ -33,7 +33,7 @@ export function judge(device: Device | undefined, deviceCode: string, code: stri
 const isOpen = ({ state, confirmation }: Device): boolean =>
   state === 'confirming' || ((state === 'new' || state === 'error') && confirmation?.confirmed_by === undefined)
 
-export type Weighed =
+export type CodesChecked =
   | { readonly kind: 'right' | 'again'; readonly device: StoredDevice }
   | { readonly kind: 'refused' }
   | { readonly kind: 'expired' }
@@ -45,10 +45,10 @@ export interface Codes {
   readonly confirm_code: string
 }
 
-const REFUSED: Weighed = { kind: 'refused' }
+const REFUSED: CodesChecked = { kind: 'refused' }
 
 /** Judges, and counts: a code takes a place among the guesses before it is compared, and the fifth wrong one ends it. */
-export async function weigh(documents: Documents, codes: Codes, now: number): Promise<Weighed> {
+export async function checkCodes(documents: Documents, codes: Codes, now: number): Promise<CodesChecked> {
   const { device_id, device_code, confirm_code } = codes
   for (;;) {
     const device = await findDevice(device_id, (id) => documents.find(id))
@@ -56,8 +56,8 @@ export async function weigh(documents: Documents, codes: Codes, now: number): Pr
     if (!device || verdict === 'refused') return REFUSED
     if (verdict === 'expired') return { kind: 'expired' }
     const until = sentCode(device, confirm_code)!.expires_at
-    const guesses = await takePlace(documents, device._id, { code: device_code, until }, now)
-    if (verdict !== 'wrong' && hasPlace(guesses, device_code)) return { kind: verdict, device }
+    const guesses = await countAttempt(documents, device._id, { code: device_code, until }, now)
+    if (verdict !== 'wrong' && isCounted(guesses, device_code)) return { kind: verdict, device }
     if (!isOpen(device) || !isExhausted(guesses, device.device_code)) return REFUSED
     const error = { ...tooManyAttempts(guesses), at: isoTime(now) }
     const ended = { ...outOf(device), state: 'error', error, confirmation: { codes: [] } }

@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
 import { createSessions, type WhoIs } from '../../sidecar/couch/session.ts'
-import { createCallers, type CallerOf } from '../../sidecar/http/caller.ts'
+import { createAuthenticate, type Authenticate } from '../../sidecar/http/authenticate.ts'
 import { couchUrl } from '../support/couchdb.ts'
 
-export interface TestCallersOptions {
+export interface TestAuthenticateOptions {
   readonly url?: string
   readonly clock?: Clock
   /** In place of CouchDB. */
@@ -14,7 +14,7 @@ export interface TestCallersOptions {
 }
 
 /** Clients are told apart by a header of the test's. */
-export function createTestCallers(options: TestCallersOptions = {}): CallerOf {
+export function createTestAuthenticate(options: TestAuthenticateOptions = {}): Authenticate {
   const { url = couchUrl(), clock = systemClock, onAsked } = options
   const sessions = createSessions({ url })
   onTestFinished(() => sessions.close())
@@ -22,6 +22,7 @@ export function createTestCallers(options: TestCallersOptions = {}): CallerOf {
     onAsked?.()
     return (options.whoIs ?? sessions.whoIs)(...question)
   }
-  const clientOf: Parameters<typeof createCallers>[0]['clientOf'] = (c) => c.req.header('x-test-client') ?? '192.0.2.1'
-  return createCallers({ sessions: { whoIs, own: sessions.own }, clientOf, clock })
+  const clientOf: Parameters<typeof createAuthenticate>[0]['clientOf'] = (c) =>
+    c.req.header('x-test-client') ?? '192.0.2.1'
+  return createAuthenticate({ sessions: { whoIs, own: sessions.own }, clientOf, clock })
 }

@@ -6,7 +6,7 @@ import type { StoredRecord } from '../documents.ts'
 const TOGETHER = 8
 
 /** Has the accounts of all look again who are, or were, members of a channel. Resolves with those of its members. */
-export async function tellAll(
+export async function notifyAccounts(
   accounts: Accounts,
   { _id: channel, owner, members, former }: StoredRecord,
   options: CallOptions,

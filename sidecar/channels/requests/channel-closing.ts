@@ -17,7 +17,7 @@ export interface ClosingOptions {
  * now, and with a word for what becomes of the database. One that was never made is closed with that: it was refused,
  * or is called off before anybody saw it.
  */
-export const takeClosing =
+export const acceptClosing =
   ({ accounts, records }: ClosingOptions) =>
   async (doc: Channel & StoredDoc, ctx: Context) => {
     const options = { signal: ctx.signal }

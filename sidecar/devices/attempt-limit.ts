@@ -13,34 +13,37 @@ import { hashCode } from './codes.ts'
 import type { Documents } from './documents.ts'
 import { guessesIdOf } from './names.ts'
 
-export interface Guess {
+export interface TriedCode {
   /** Hash of the code that was tried. */
   readonly guess: string
   /** When the link expires that it was tried with. */
   readonly until: string
 }
 
-const PLACES = 5
+const MOST_CODES = 5
 const TRIES = 10
 
 /** Those that have a place now. */
-export const readGuesses = async (documents: Documents, deviceId: string, now: number): Promise<readonly Guess[]> =>
-  guessesIn(await documents.find(guessesIdOf(deviceId)), now)
+export const readTriedCodes = async (
+  documents: Documents,
+  deviceId: string,
+  now: number,
+): Promise<readonly TriedCode[]> => triedCodesIn(await documents.find(guessesIdOf(deviceId)), now)
 
 /** Resolves with all that have a place now: this one too, if there was one left. */
-export async function takePlace(
+export async function countAttempt(
   documents: Documents,
   deviceId: string,
   { code, until }: { readonly code: string; readonly until: string },
   now: number,
-): Promise<readonly Guess[]> {
+): Promise<readonly TriedCode[]> {
   const _id = guessesIdOf(deviceId)
   const guess = hashCode(code)
   for (let tries = 1; ; tries++) {
     const stored = await documents.find(_id)
-    const guesses = guessesIn(stored, now)
+    const guesses = triedCodesIn(stored, now)
     const others = guesses.filter((known) => known.guess !== guess)
-    if (others.length >= PLACES || guesses.some((known) => known.guess === guess && known.until >= until)) {
+    if (others.length >= MOST_CODES || guesses.some((known) => known.guess === guess && known.until >= until)) {
       return guesses
     }
     const more = [...others, { guess, until }]
@@ -58,30 +61,30 @@ export async function takePlace(
   }
 }
 
-export const hasPlace = (guesses: readonly Guess[], code: string): boolean =>
+export const isCounted = (guesses: readonly TriedCode[], code: string): boolean =>
   guesses.some(({ guess }) => guess === hashCode(code))
 
 /** No place is left, and the right code has none. */
-export const isExhausted = (guesses: readonly Guess[], rightCode: string): boolean =>
-  guesses.length >= PLACES && !hasPlace(guesses, rightCode)
+export const isExhausted = (guesses: readonly TriedCode[], rightCode: string): boolean =>
+  guesses.length >= MOST_CODES && !isCounted(guesses, rightCode)
 
 /** Why a device is refused then: the `error` of its document. */
-export const tooManyAttempts = (guesses: readonly Guess[]) => ({
+export const tooManyAttempts = (guesses: readonly TriedCode[]) => ({
   code: 'too_many_attempts',
   reason: `its code was typed in wrong too often; register it anew, or ask for another mail after ${firstEnd(guesses)}`,
 })
 
-const firstEnd = (guesses: readonly Guess[]): string => guesses.map(({ until }) => until).sort()[0]!
+const firstEnd = (guesses: readonly TriedCode[]): string => guesses.map(({ until }) => until).sort()[0]!
 
 /** Whatever an admin may have put there. */
-function guessesIn(stored: StoredDoc | undefined, now: number): readonly Guess[] {
+function triedCodesIn(stored: StoredDoc | undefined, now: number): readonly TriedCode[] {
   const guesses: unknown = stored?.guesses
   return Array.isArray(guesses)
-    ? guesses.filter((one): one is Guess => isGuess(one) && Date.parse(one.until) > now)
+    ? guesses.filter((one): one is TriedCode => isTriedCode(one) && Date.parse(one.until) > now)
     : []
 }
 
-const isGuess = (one: unknown): one is Guess => {
-  const { guess, until } = (one ?? {}) as Partial<Guess>
+const isTriedCode = (one: unknown): one is TriedCode => {
+  const { guess, until } = (one ?? {}) as Partial<TriedCode>
   return typeof guess === 'string' && typeof until === 'string'
 }

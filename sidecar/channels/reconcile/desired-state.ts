@@ -4,16 +4,20 @@ import { readInParts } from '../../couch/read-in-parts.ts'
 import type { StoredDevice } from '../../devices/documents.ts'
 import { isRecord, type StoredRecord } from '../documents.ts'
 
-/** What is true of an account's devices and channels. */
-export interface Truth {
+/** What an account's user is to have, as the records of devices and channels say. */
+export interface DesiredState {
   readonly devices: readonly StoredDevice[]
   readonly records: readonly StoredRecord[]
-  /** The same for the same truth. */
+  /** Equal for equal desired states. */
   readonly revs: string
 }
 
 /** By their ids: a cluster answers from as many copies as a write needs. Throws `CouchError`. */
-export async function readTruth(control: Database, account: StoredAccount, call: CallOptions): Promise<Truth> {
+export async function readDesiredState(
+  control: Database,
+  account: StoredAccount,
+  call: CallOptions,
+): Promise<DesiredState> {
   const devices = (await readInParts(control, account.devices, call)).filter(
     (doc): doc is StoredDevice => doc.type === 'device' && doc.owner_role === account.owner_role,
   )

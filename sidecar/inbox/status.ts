@@ -4,7 +4,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { lastRevision } from './decide.ts'
 
 /** What the writer of a document may know of it. */
-export interface Fate {
+export interface Status {
   readonly _id: string
   /** The writer's last one that was taken in: to be named by the next. */
   readonly _rev?: string | undefined
@@ -20,7 +20,7 @@ export interface Fate {
 }
 
 /** @param id as the writer knows it */
-export function fateOf(id: string, doc: StoredDoc, home?: Home): Fate {
+export function statusOf(id: string, doc: StoredDoc, home?: Home): Status {
   const { type, state, user, error } = doc
   return {
     _id: id,

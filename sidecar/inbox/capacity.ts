@@ -4,7 +4,7 @@ import type { Database } from '../couch/database.ts'
 import { BY_STATE, DDOC, countRow } from '../docstate/finding/pages.ts'
 
 /** How many devices may wait to be confirmed, and how many documents of strangers there are in all. */
-export interface Room {
+export interface Capacity {
   /**
    * True if there is room for one more document of this type, which is counted. Throws `CouchError`.
    *
@@ -16,7 +16,7 @@ export interface Room {
 /** What strangers may write. */
 export type StrangersType = 'device' | 'confirm'
 
-export interface RoomOptions {
+export interface CapacityOptions {
   readonly database: Database
   readonly limit: number
   readonly clock: Clock
@@ -37,7 +37,7 @@ interface Counted {
 }
 
 /** Counts all devices and confirmations, however they came into the control database. */
-export function createRoom({ database, limit, clock, log }: RoomOptions): Room {
+export function createCapacity({ database, limit, clock, log }: CapacityOptions): Capacity {
   let counted: Promise<Counted> | undefined
   let countedAt = 0
   let full = false

@@ -9,26 +9,26 @@ const AGAIN_MS = 90_000
 /** Between two looks at a login that is right. */
 const WATCH_MS = 10_000
 
-export interface AdmissionOptions {
+export interface CredentialsCheckOptions {
   readonly couch: Couch
   readonly clock: Clock
   readonly log: Logger
 }
 
 /** Whether CouchDB takes the sidecar for a server admin. */
-export interface Admission {
+export interface CredentialsCheck {
   /** Why not, as it was last known; `undefined` while it does, or cannot be asked. */
   readonly refusal: string | undefined
   /**
    * Resolves when CouchDB takes the sidecar for a server admin, or cannot be asked: each part waits for CouchDB by itself.
    * A wrong password is tried alone, and seldom: all that wants something at the start would lock the admin out.
    */
-  untilAdmitted(signal: AbortSignal): Promise<void>
+  untilAccepted(signal: AbortSignal): Promise<void>
   /** Looks again every few seconds, until the signal. */
   watch(signal: AbortSignal): Promise<void>
 }
 
-export function createAdmission({ couch, clock, log }: AdmissionOptions): Admission {
+export function createCredentialsCheck({ couch, clock, log }: CredentialsCheckOptions): CredentialsCheck {
   let refusal: string | undefined
 
   /** How long to wait before the next look, milliseconds. */
@@ -36,7 +36,7 @@ export function createAdmission({ couch, clock, log }: AdmissionOptions): Admiss
     const { kind, reason, waitMs } = await ask(couch, signal)
     const isNews = reason !== refusal || waitMs === AGAIN_MS
     if (reason !== undefined && isNews) log.error({ url: couch.url, reason, retryInMs: waitMs }, REFUSED)
-    if (kind === 'admitted' && refusal !== undefined) log.info({ url: couch.url }, 'CouchDB takes the sidecar again')
+    if (kind === 'accepted' && refusal !== undefined) log.info({ url: couch.url }, 'CouchDB takes the sidecar again')
     refusal = reason
     return waitMs
   }
@@ -45,7 +45,7 @@ export function createAdmission({ couch, clock, log }: AdmissionOptions): Admiss
     get refusal() {
       return refusal
     },
-    async untilAdmitted(signal) {
+    async untilAccepted(signal) {
       for (;;) {
         const waitMs = await look(signal)
         if (refusal === undefined) return
@@ -61,7 +61,7 @@ export function createAdmission({ couch, clock, log }: AdmissionOptions): Admiss
 const REFUSED = 'CouchDB refuses the sidecar; COUCHDB_URL: expected the name and password of a server admin'
 
 interface Answer {
-  readonly kind: 'admitted' | 'refused' | 'unknown'
+  readonly kind: 'accepted' | 'refused' | 'unknown'
   readonly reason?: string
   /** Until the next look, milliseconds. Each try of a wrong password counts. */
   readonly waitMs: number
@@ -70,7 +70,7 @@ interface Answer {
 async function ask(couch: Couch, signal: AbortSignal): Promise<Answer> {
   try {
     const { userCtx } = await couch.request({ db: '_session', signal }, session)
-    if (!userCtx || userCtx.roles.includes('_admin')) return { kind: 'admitted', waitMs: WATCH_MS }
+    if (!userCtx || userCtx.roles.includes('_admin')) return { kind: 'accepted', waitMs: WATCH_MS }
     const reason = userCtx.name === null ? 'it has no name' : `${userCtx.name} is no server admin`
     return { kind: 'refused', reason, waitMs: WATCH_MS }
   } catch (thrown) {

@@ -5,11 +5,11 @@ import { createMutexByKey } from '../core/mutex.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { loginFrom, nameIn, type Login } from '../couch/login.ts'
-import { MAX_CONNECTIONS, type Caller, type Credentials, type Sessions } from '../couch/session.ts'
+import { MAX_CONNECTIONS, type UserCtx, type Credentials, type Sessions } from '../couch/session.ts'
 import { HttpError } from './errors.ts'
 import { COUNTED_MS, createFailedLogins } from './failed-logins.ts'
 
-export interface CallersOptions {
+export interface AuthenticateOptions {
   readonly sessions: Pick<Sessions, 'whoIs' | 'own'>
   /** The client that failed logins of a request are counted for. */
   readonly clientOf: (c: Context) => string
@@ -22,7 +22,7 @@ export interface CallersOptions {
  * The user who sends a request; `undefined` where the credentials are wrong. Throws `HttpError` where they may not be
  * tried now, `CouchError` where CouchDB cannot be asked.
  */
-export type CallerOf = (c: Context) => Promise<Caller | undefined>
+export type Authenticate = (c: Context) => Promise<UserCtx | undefined>
 
 const MAX_REMEMBERED = 1_000
 /** Within five minutes. CouchDB locks a name out after five; two are left for other programs at the sidecar's address. */
@@ -31,7 +31,7 @@ const FAILURES_OF_NAME = 3
 const FAILURES_OF_CLIENT = 10
 
 interface Remembered {
-  readonly caller: Promise<Caller | undefined>
+  readonly userCtx: Promise<UserCtx | undefined>
   /** By the clock's ticks. */
   until: number
 }
@@ -45,7 +45,7 @@ interface Remembered {
  * through the sidecar. A program with an old password does no harm: a wrong password is not tried again for five
  * minutes. Nor do guesses to others: a password that was right is always tried.
  */
-export function createCallers(options: CallersOptions): CallerOf {
+export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const { clientOf, believedMs = 5_000, clock } = options
   const { whoIs, own } = options.sessions
   const remembered = new Map<string, Remembered>()
@@ -61,10 +61,10 @@ export function createCallers(options: CallersOptions): CallerOf {
     oneByOne(login.name, () =>
       semaphore.run(async () => {
         if (!proven.has(key)) checkLimits(login, client)
-        const caller = await whoIs(credentials, never)
+        const userCtx = await whoIs(credentials, never)
         proven.delete(key)
-        if (caller?.name === nameIn(login)) remember(proven, key)
-        if (caller) return caller
+        if (userCtx?.name === nameIn(login)) remember(proven, key)
+        if (userCtx) return userCtx
         failures.add(`client ${client}`)
         failures.add(`name ${login.name}`)
         return undefined
@@ -79,25 +79,25 @@ export function createCallers(options: CallersOptions): CallerOf {
     throw new HttpError(429, 'too_many_requests', 'Too many logins have failed. Try again later.', { headers })
   }
 
-  function ask(key: string, credentials: Credentials, client: string): Promise<Caller | undefined> {
+  function ask(key: string, credentials: Credentials, client: string): Promise<UserCtx | undefined> {
     const login = loginFrom(credentials.authorization)
-    const caller = (login ? tryLogin(key, login, credentials, client) : whoIs(credentials, never)).catch(refusedName)
-    const asked: Remembered = { caller, until: Infinity }
+    const userCtx = (login ? tryLogin(key, login, credentials, client) : whoIs(credentials, never)).catch(refusedName)
+    const asked: Remembered = { userCtx, until: Infinity }
     remembered.delete(key)
     remembered.set(key, asked)
     if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!)
-    caller.then(
+    userCtx.then(
       (known) => (asked.until = clock.ticks() + (login && !known ? COUNTED_MS : believedMs)),
       () => remembered.delete(key),
     )
-    return caller
+    return userCtx
   }
 
-  return async function callerOf(c) {
+  return async function authenticate(c) {
     const credentials = { authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }
     const key = hashOf(credentials)
     const known = remembered.get(key)
-    return known && clock.ticks() < known.until ? known.caller : ask(key, credentials, clientOf(c))
+    return known && clock.ticks() < known.until ? known.userCtx : ask(key, credentials, clientOf(c))
   }
 }
 
@@ -114,15 +114,15 @@ function refusedName(thrown: unknown): never {
 }
 
 /** On a server without admins ("admin party") CouchDB takes everybody for one, and so does this. */
-export const hasRole = (caller: Caller | undefined, roles: readonly string[]): boolean =>
-  caller?.roles.some((role) => roles.includes(role)) ?? false
+export const hasRole = (userCtx: UserCtx | undefined, roles: readonly string[]): boolean =>
+  userCtx?.roles.some((role) => roles.includes(role)) ?? false
 
-export const isAdmin = (caller: Caller | undefined): boolean => hasRole(caller, ['_admin'])
+export const isAdmin = (userCtx: UserCtx | undefined): boolean => hasRole(userCtx, ['_admin'])
 
 /** For somebody who may not have what they ask for: who they are, where that is not known, or that it will not do. */
-export function refusalOf(caller: Caller | undefined, reason = 'You are not a server admin.'): HttpError {
-  if (caller?.name) return new HttpError(403, 'forbidden', reason)
-  return new HttpError(401, 'unauthorized', caller ? reason : 'Name or password is incorrect.', { headers })
+export function refusalOf(userCtx: UserCtx | undefined, reason = 'You are not a server admin.'): HttpError {
+  if (userCtx?.name) return new HttpError(403, 'forbidden', reason)
+  return new HttpError(401, 'unauthorized', userCtx ? reason : 'Name or password is incorrect.', { headers })
 }
 
 const headers = { 'WWW-Authenticate': 'Basic realm="couchdb-sidecar"' }

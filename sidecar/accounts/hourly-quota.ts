@@ -1,7 +1,7 @@
 import { isoTime } from '../core/clock.ts'
 import { isCouchError } from '../couch/errors.ts'
-import type { Documents } from './documents.ts'
-import { mailboxHashOf } from './names.ts'
+import type { Documents } from '../devices/documents.ts'
+import { mailboxHashOf } from '../devices/names.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 /** So many may take at once. */
@@ -29,7 +29,7 @@ export interface Wanted {
  * Counts the mails to a mailbox. False if one sender has had that many sent there within the last hour, or all together a few
  * times as many: so a stranger who names an address again and again does not keep its owner from being mailed.
  */
-export const takeMail = (documents: Documents, { owner, key, by }: Wanted, limit: number, now: number) =>
+export const takeMailQuota = (documents: Documents, { owner, key, by }: Wanted, limit: number, now: number) =>
   write(documents, `mails:${mailboxHashOf(owner)}`, now, (lines) => {
     const others = without(lines, [key])
     const isNew = others.length === lines.length
@@ -43,11 +43,11 @@ export const takeMail = (documents: Documents, { owner, key, by }: Wanted, limit
  *
  * @returns false if there were as many as allowed
  */
-export const takeFrom = (documents: Documents, id: string, key: string, limit: number, now: number) =>
-  takeAll(documents, id, [key], limit, now)
+export const takeQuota = (documents: Documents, id: string, key: string, limit: number, now: number) =>
+  takeQuotas(documents, id, [key], limit, now)
 
 /** As `takeFrom`, for all of these keys or none of them. */
-export const takeAll = (documents: Documents, id: string, keys: readonly string[], limit: number, now: number) =>
+export const takeQuotas = (documents: Documents, id: string, keys: readonly string[], limit: number, now: number) =>
   write(documents, id, now, (lines) => {
     const news = keys.filter((key) => !lines.some((line) => line.key === key))
     if (news.length > 0 && lines.length + news.length > limit) return undefined
@@ -55,7 +55,7 @@ export const takeAll = (documents: Documents, id: string, keys: readonly string[
   })
 
 /** What was taken, and not used. */
-export const giveBack = (documents: Documents, id: string, key: string, now: number) =>
+export const giveBackQuota = (documents: Documents, id: string, key: string, now: number) =>
   write(documents, id, now, (lines) => without(lines, [key]))
 
 const without = (lines: readonly Line[], keys: readonly string[]) => lines.filter(({ key }) => !keys.includes(key))
