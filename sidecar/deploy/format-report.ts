@@ -19,7 +19,8 @@ function formatDatabase({ database, result, ddocs, failure }: DatabaseReport): s
 }
 
 function summaryOf(databases: readonly DatabaseReport[]): string {
-  const count = (outcome: ReturnType<typeof outcomeOf>) => databases.filter((report) => outcomeOf(report) === outcome).length
+  const count = (outcome: ReturnType<typeof outcomeOf>) =>
+    databases.filter((report) => outcomeOf(report) === outcome).length
   const counts = `${count('changed')} changed, ${count('unchanged')} unchanged, ${count('failed')} failed`
   return `${databases.length} databases: ${counts}`
 }

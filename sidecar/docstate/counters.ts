@@ -16,7 +16,7 @@ export class HandlerCounters {
   }
   readonly took = new Histogram()
   readonly claims: Record<WriteResult['kind'], number> = { stored: 0, accepted: 0, lost: 0, refused: 0 }
-  /** Taken over from workers that wrote no heartbeat. */
+  /** Taken over from workers that did not renew their claims. */
   inherited = 0
   /** What was written of it: the outcome; that it is tried again; that it has failed for good; that a person decides. */
   readonly written = { saved: 0, retry: 0, error: 0, parked: 0 }

@@ -76,7 +76,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'claim:inherited': {
     about: 'document',
-    when: 'a document is taken over from a worker that wrote no heartbeat',
+    when: 'a document is taken over from a worker that did not renew its claim',
     fields: { worker: 'id of that one' },
   },
   'handler:started': {

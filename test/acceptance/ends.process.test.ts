@@ -66,7 +66,7 @@ const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknow
   },
   'it has not, and nobody knows': {
     fault: silence,
-    then: (held) => untilParked(held, 'no heartbeat'),
+    then: (held) => untilParked(held, 'did not renew its claim'),
   },
 }
 
@@ -131,7 +131,7 @@ test('told to stop while CouchDB is away: it ends all the same, as if it had bee
   await proxy.up()
   expect((await held.order()).docstate).toHaveProperty('claim')
   await startSidecar(held.settings)
-  await untilParked(held, 'no heartbeat')
+  await untilParked(held, 'did not renew its claim')
   expect(held.asked).toHaveLength(1)
 })
 

@@ -31,7 +31,7 @@ export const ofHandlers = defineGroup({
     }),
     claims_inherited_total: counter(
       'documents',
-      'Documents taken over from workers that wrote no heartbeat.',
+      'Documents taken over from workers that did not renew their claims.',
       'docstate/rescue.ts',
     ),
   },
