@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
 import { createMutexByKey } from '../core/mutex.ts'
 import { Semaphore } from '../core/semaphore.ts'
@@ -24,6 +25,7 @@ export interface AuthenticateOptions {
  */
 export type Authenticate = (c: Context) => Promise<UserCtx | undefined>
 
+/** Of each kind. */
 const MAX_REMEMBERED = 1_000
 /** Within five minutes. CouchDB locks a name out after five; two are left for other programs at the sidecar's address. */
 const FAILURES_OF_NAME = 3
@@ -31,15 +33,15 @@ const FAILURES_OF_NAME = 3
 const FAILURES_OF_CLIENT = 10
 
 interface Remembered {
-  readonly userCtx: Promise<UserCtx | undefined>
+  readonly userCtx: UserCtx | undefined
   /** By the clock's ticks. */
-  until: number
+  readonly until: number
 }
 
 /**
- * Asks CouchDB for the user of a request, with the request's own credentials (`session.ts`). The answer is remembered
- * under a hash of them, and one question answers all that come meanwhile: hundreds of readers of a feed may come back at
- * once.
+ * Asks CouchDB for the user of a request, with the request's own credentials (`session.ts`). One question answers all
+ * requests that come meanwhile: hundreds of readers of a feed may come back at once. The answer is remembered under a hash of
+ * the credentials; those that name no user are remembered apart, so that invented ones cannot push out real users.
  *
  * Failed logins are limited for each client, and for each name below CouchDB's own limit, so that no name is locked out
  * through the sidecar. A program with an old password does no harm: a wrong password is not tried again for five
@@ -48,9 +50,11 @@ interface Remembered {
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const { clientOf, believedMs = 5_000, clock } = options
   const { whoIs, own } = options.sessions
-  const remembered = new Map<string, Remembered>()
+  const asking = new Map<string, Promise<UserCtx | undefined>>()
+  const users = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const strangers = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   /** Hashes of logins that were right when they were last tried. */
-  const proven = new Set<string>()
+  const proven = new LRUCache<string, true>({ max: MAX_REMEMBERED })
   const failures = createFailedLogins(clock)
   const oneByOne = createMutexByKey()
   const semaphore = new Semaphore(() => MAX_CONNECTIONS)
@@ -63,7 +67,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
         if (!proven.has(key)) checkLimits(login, client)
         const userCtx = await whoIs(credentials, never)
         proven.delete(key)
-        if (userCtx?.name === nameIn(login)) remember(proven, key)
+        if (userCtx?.name === nameIn(login)) proven.set(key, true)
         if (userCtx) return userCtx
         failures.add(`client ${client}`)
         failures.add(`name ${login.name}`)
@@ -81,29 +85,27 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
   function ask(key: string, credentials: Credentials, client: string): Promise<UserCtx | undefined> {
     const login = loginFrom(credentials.authorization)
-    const userCtx = (login ? tryLogin(key, login, credentials, client) : whoIs(credentials, never)).catch(refusedName)
-    const asked: Remembered = { userCtx, until: Infinity }
-    remembered.delete(key)
-    remembered.set(key, asked)
-    if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!)
-    userCtx.then(
-      (known) => (asked.until = clock.ticks() + (login && !known ? COUNTED_MS : believedMs)),
-      () => remembered.delete(key),
-    )
-    return userCtx
+    const answer = login ? tryLogin(key, login, credentials, client) : whoIs(credentials, never)
+    const remembered = answer
+      .then((userCtx) => {
+        const until = clock.ticks() + (login && !userCtx ? COUNTED_MS : believedMs)
+        const [kind, other] = userCtx?.name ? [users, strangers] : [strangers, users]
+        kind.set(key, { userCtx, until })
+        other.delete(key)
+        return userCtx
+      }, refusedName)
+      .finally(() => asking.delete(key))
+    asking.set(key, remembered)
+    return remembered
   }
 
   return async function authenticate(c) {
     const credentials = { authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }
     const key = hashOf(credentials)
-    const known = remembered.get(key)
-    return known && clock.ticks() < known.until ? known.userCtx : ask(key, credentials, clientOf(c))
+    const known = users.get(key) ?? strangers.get(key)
+    if (known && clock.ticks() < known.until) return known.userCtx
+    return asking.get(key) ?? ask(key, credentials, clientOf(c))
   }
-}
-
-function remember(keys: Set<string>, key: string): void {
-  keys.add(key)
-  if (keys.size > MAX_REMEMBERED) keys.delete(keys.keys().next().value!)
 }
 
 /** CouchDB has locked the name out, or refuses the sidecar itself. */

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
 
 export interface FailedLogins {
@@ -14,8 +15,8 @@ const MAX_KEYS = 10_000
 /** Counts the failed logins of the last five minutes by name, and by client. In memory, for each process by itself. */
 export function createFailedLogins(clock: Clock): FailedLogins {
   /** By the clock's ticks, the oldest first. */
-  const failures = new Map<string, readonly number[]>()
-  const recent = (key: string) => (failures.get(key) ?? []).filter((at) => clock.ticks() - at < COUNTED_MS)
+  const failures = new LRUCache<string, readonly number[]>({ max: MAX_KEYS })
+  const recent = (key: string) => (failures.peek(key) ?? []).filter((at) => clock.ticks() - at < COUNTED_MS)
 
   return {
     waitMs(key, most) {
@@ -23,10 +24,7 @@ export function createFailedLogins(clock: Clock): FailedLogins {
       return times.length < most ? 0 : times.at(-most)! + COUNTED_MS - clock.ticks()
     },
     add(key) {
-      const times = [...recent(key), clock.ticks()]
-      failures.delete(key)
-      failures.set(key, times)
-      if (failures.size > MAX_KEYS) failures.delete(failures.keys().next().value!)
+      failures.set(key, [...recent(key), clock.ticks()])
     },
   }
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
 
 /** Lets through so much a minute from each client, and so much from all of them together. */
@@ -16,7 +17,7 @@ export interface RateLimiterOptions {
   readonly clock: Clock
 }
 
-/** Beyond that, who came longest ago is forgotten: he has as much as a new one, and no more than all have left. */
+/** Beyond that, the client that came longest ago is forgotten: it gets a new bucket, and no more than all have left. */
 const REMEMBERED = 10_000
 const MINUTE_MS = 60_000
 
@@ -29,13 +30,11 @@ export function createRateLimiter({
 }: RateLimiterOptions): RateLimiter {
   const size = Math.max(perMinute, atOnce)
   const all = createBucket(perMinute * many, size * many, clock.ticks())
-  const clients = new Map<string, Bucket>()
+  const clients = new LRUCache<string, Bucket>({ max: REMEMBERED })
 
   function bucketOf(client: string, now: number): Bucket {
     const bucket = clients.get(client) ?? createBucket(perMinute, size, now)
-    clients.delete(client)
-    clients.set(client, bucket) // last in the order in which they are forgotten
-    if (clients.size > REMEMBERED) clients.delete(clients.keys().next().value!)
+    clients.set(client, bucket)
     return bucket
   }
 

@@ -19,8 +19,8 @@ function start(url = couchUrl()) {
   const route = new Hono()
   route.get('/secret', adminOnly({ authenticate, roles: ['_admin', 'editor'] }), (c) => c.text('ok'))
   const app = createHttp({ routes: [route], log: pino({ level: 'silent' }) })
-  const ask = async (authorization: string, client = '192.0.2.1') => {
-    const response = await app.request('/secret', { headers: { authorization, 'x-test-client': client } })
+  const ask = async (authorization: string, client = '192.0.2.1', more: Readonly<Record<string, string>> = {}) => {
+    const response = await app.request('/secret', { headers: { authorization, 'x-test-client': client, ...more } })
     return response.status === 429 ? `429 for ${response.headers.get('retry-after')} s` : response.status
   }
   return { clock, asked, ask }
@@ -64,6 +64,20 @@ test('many right ones at once are no guesses', async () => {
   const { ask } = start()
   const editors = await Promise.all(Array.from({ length: 15 }, editor))
   expect(new Set(await Promise.all(editors.map(({ right }) => ask(right))))).toEqual(new Set([200]))
+})
+
+test('a thousand invented logins do not push out the answer for a user', async () => {
+  const { asked, ask } = start()
+  const { right } = await editor()
+  expect(await ask(right)).toBe(200)
+  const invented = Array.from({ length: 1100 }, (_, i) =>
+    ask('', `192.0.2.${i % 200}`, { cookie: `AuthSession=no-${i}` }),
+  )
+  expect(new Set(await Promise.all(invented))).not.toContain(200)
+  const before = asked.count
+  expect(before).toBe(1101)
+  expect(await ask(right)).toBe(200)
+  expect(asked.count).toBe(before)
 })
 
 // CouchDB's own clock stands: of one name no more than four may fail in a test.
