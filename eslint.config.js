@@ -7,7 +7,7 @@ import tseslint from 'typescript-eslint'
 const layers = [
   ['main', 'cli'],
   ['sidecar'],
-  ['databases', 'routes', 'tables', 'load-handlers', 'duties', 'tallies', 'health'],
+  ['databases', 'routes', 'tables', 'load-handlers', 'capabilities', 'database-counters', 'health'],
   [
     ...['accounts', 'channels', 'devices', 'inbox', 'embedded', 'http', 'deploy', 'config'],
     ...['global-changes', 'indexes', 'live-settings', 'metrics'],

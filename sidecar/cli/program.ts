@@ -1,11 +1,11 @@
-import { Command } from 'commander'
-import { addSettings, readConfig } from './settings.ts'
+import { Command, Option } from 'commander'
 import { deploy } from './deploy.ts'
 import { explainOne } from './explain.ts'
 import { retry } from './retry.ts'
 import { start } from './start.ts'
 import { status } from './status.ts'
 import type { Terminal } from './terminal.ts'
+import { describeSettings, loadConfig, type Config } from '../config.ts'
 
 /** The command line. Commands throw; `run.ts` makes an exit code of that. */
 export function createProgram(terminal: Terminal, version: string): Command {
@@ -70,3 +70,21 @@ export function createProgram(terminal: Terminal, version: string): Command {
 
 /** A terminal ends lines itself. */
 const withoutEnd = (text: string): string => text.replace(/\n$/, '')
+
+/** Every setting is also a flag; the table of settings is the only list of them. */
+function addSettings(command: Command): Command {
+  for (const { name, flag, argument, default: byDefault, meaning } of describeSettings()) {
+    command.addOption(new Option(`${flag} <${argument}>`, `${meaning} (${name}; default ${byDefault})`))
+  }
+  return command
+}
+
+/** The settings as flags, environment and the `.env` file give them. Throws `ConfigError`. */
+function readConfig(command: Command, { env, envFile }: Pick<Terminal, 'env' | 'envFile'>): Config {
+  const options = command.opts<Record<string, string | undefined>>()
+  const flags: Record<string, string | undefined> = {}
+  for (const { name, flag } of describeSettings()) flags[name] = options[camelCase(flag)]
+  return loadConfig({ env, flags, envFile })
+}
+
+const camelCase = (flag: string) => flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())

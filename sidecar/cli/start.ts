@@ -1,14 +1,12 @@
 import { checkTemplates } from '../channels/check-templates.ts'
 import type { Config } from '../config.ts'
-import { checkAll } from '../core/check-all.ts'
 import { systemClock } from '../core/clock.ts'
 import { listDoubts } from '../docstate/check-machines.ts'
 import { loadHandlers } from '../load-handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
-import { runSidecar } from '../sidecar.ts'
-import { banner } from './banner.ts'
-import { endedNode } from './ended-node.ts'
+import { runSidecar, type Addresses } from '../sidecar.ts'
 import type { Terminal } from './terminal.ts'
+import { ConfigError } from '../core/errors.ts'
 
 /** Runs until the signal. The banner is for people: on a terminal, and wherever something embedded needs its address. */
 export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {
@@ -44,4 +42,90 @@ export async function start(terminal: Terminal, config: Config, version: string)
     terminal.signal,
   )
   log.info('stopped')
+}
+
+/** The last day of security fixes of each release line (https://github.com/nodejs/Release). Others have ended before. */
+const LAST_DAYS: Readonly<Record<number, string>> = {
+  20: '2026-04-30',
+  22: '2027-04-30',
+  24: '2028-04-30',
+  25: '2026-06-01',
+  26: '2029-04-30',
+}
+const NEWEST = 26
+const either = new Intl.ListFormat('en-GB', { type: 'disjunction' }) // `22, 24 or 26`
+
+/** What is to be said of this version of Node, if it gets no security fixes any more. @param now milliseconds since the epoch */
+export function endedNode(version: string, now: number): string | undefined {
+  const line = parseInt(version)
+  const lastDay = LAST_DAYS[line]
+  const isNew = line > NEWEST
+  if (isNew || (lastDay !== undefined && now < Date.parse(lastDay) + 86_400_000)) return undefined
+  const living = Object.keys(LAST_DAYS).filter(
+    (one) => Number(one) % 2 === 0 && now < Date.parse(LAST_DAYS[Number(one)]!),
+  )
+  const since = lastDay === undefined ? '' : ` since ${lastDay}`
+  const other = living.length > 0 ? either.format(living) : `${NEWEST + 2} or later`
+  return `Node ${version} has had no security fixes${since}: run the sidecar on Node ${other}`
+}
+
+/** What runs where, and the next command to paste. */
+export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl }: Config, version: string): string {
+  const database = couch.embedded ? couch.url : hideCredentials(couch.url)
+  const device = { type: 'device', state: 'new', owner: 'you@example.com', device_code: '1234', name: 'My phone' }
+  const lines = [
+    `couchdb-sidecar ${version}`,
+    '',
+    `  Sidecar   ${sidecar}/_up`,
+    `  CouchDB   ${database}${couch.embedded ? '   embedded server, in memory: gone when this ends' : ''}`,
+    `  Mail      ${mail ? (mail.page ?? mail.smtpUrl) : hideCredentials(smtpUrl ?? '')}${mail ? catcherNote(mail.page) : ''}`,
+    '',
+    'Register a device: paste this into another terminal,',
+    '',
+    `  curl -X POST ${couch.embedded ? '' : userOption(couch.url)}${database}/${encodeURIComponent(controlDb)} -H 'Content-Type: application/json' \\`,
+    `    -d '${JSON.stringify(device)}'`,
+    '',
+    mail?.page
+      ? `then open ${mail.page}, follow the link in the mail, and type the device's code, 1234.`
+      : "then open the owner's mail, follow its link, and type the device's code, 1234.",
+    'The page shows the credentials with which the device may replicate. Ctrl-C stops.',
+    '',
+  ]
+  return lines.join('\n')
+}
+
+/** With it `curl` asks for the password. */
+function userOption(url: string): string {
+  const user = decodeURIComponent(new URL(url).username)
+  return user && `-u '${user.replaceAll("'", "'\\''")}' `
+}
+
+const catcherNote = (page: string | undefined) =>
+  page === undefined
+    ? '   embedded mail catcher; it shows no mails to a network: set SMTP_URL'
+    : '   embedded mail catcher: nothing leaves this machine'
+
+function hideCredentials(url: string): string {
+  if (url === '') return ''
+  const shown = new URL(url)
+  shown.username = shown.password = ''
+  return shown.href.replace(/\/$/, '')
+}
+
+/**
+ * The results of all checks, or the faults of all of them at once: nobody wants to mend one to be told of the next.
+ *
+ * @throws ConfigError, or the first error that is none
+ */
+export async function checkAll<const T extends readonly unknown[]>(checks: {
+  readonly [K in keyof T]: () => T[K] | Promise<T[K]>
+}): Promise<T> {
+  const settled = await Promise.allSettled(checks.map(async (check) => check()))
+  const thrown = settled.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []))
+  const faults = thrown.flatMap((error) => {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  })
+  if (faults.length > 0) throw new ConfigError(faults)
+  return settled.map((result) => (result as PromiseFulfilledResult<unknown>).value) as unknown as T
 }

@@ -6,9 +6,9 @@ import { withDeadline } from './deadline.ts'
 import { CouchError } from './errors.ts'
 import { exchange, exchangeJson } from './exchange.ts'
 import { segment } from './path.ts'
-import { createConnectionLimit } from './connection-limit.ts'
 import { anything, type Schema } from './schemas.ts'
 import { createSign, type Sign } from './signature.ts'
+import { Semaphore } from '../core/semaphore.ts'
 
 export interface CouchRequest {
   readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'HEAD'
@@ -161,5 +161,18 @@ async function* whileWanted(bytes: AsyncIterable<Uint8Array>, signal: AbortSigna
   } catch (thrown) {
     signal.throwIfAborted()
     throw thrown
+  }
+}
+
+/** Runs the work when a connection is free; `first` before all work that waits without it. */
+type WithConnection = <T>(work: () => Promise<T>, first?: boolean, signal?: AbortSignal) => Promise<T>
+
+/** @param reserved how many of `count` only work with `first` may take, so that slow answers never keep it waiting */
+function createConnectionLimit(count: number, reserved: number): WithConnection {
+  const all = new Semaphore(() => count)
+  const unreserved = new Semaphore(() => Math.max(1, count - reserved))
+  return (work, first, signal) => {
+    const run = () => all.run(work, first, signal)
+    return first ? run() : unreserved.run(run, false, signal)
   }
 }

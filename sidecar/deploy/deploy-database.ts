@@ -4,7 +4,7 @@ import { isCouchError } from '../couch/errors.ts'
 import { readViewIndex } from '../couch/view-index.ts'
 import { DeployError } from './errors.ts'
 import { explainFailure } from './explain-failure.ts'
-import { planDeploy, replacesIndex, type Plan, type PlanOptions, type Step } from './plan.ts'
+import { planDeploy, replacesIndex, type Plan, type PlanOptions, type Step, planStep } from './plan.ts'
 import type { DatabaseReport, DdocResult } from './report.ts'
 import { bring } from './staging/bring.ts'
 import { withHold } from './staging/hold.ts'
@@ -12,8 +12,8 @@ import { removeIndexFiles } from './staging/copies.ts'
 import type { Surroundings } from './staging/surroundings.ts'
 import { readRecord } from './staging/record.ts'
 import { refuseWithoutRoom } from './staging/room.ts'
-import { tellProgress } from './tell-progress.ts'
 import { writePatiently, writePlan } from './write-step.ts'
+import type { Database } from '../couch/database.ts'
 
 export interface DatabaseJob extends Omit<PlanOptions, 'signal'>, Surroundings {
   readonly couch: Couch
@@ -92,4 +92,51 @@ function foresee({ database, exists, steps, obsolete }: Plan, staged: readonly S
   })
   const removed = obsolete.map(({ _id }): DdocResult => ({ kind: 'would-remove', id: _id }))
   return { database: database.name, result: exists ? 'there' : 'would-create', ddocs: [...ddocs, ...removed] }
+}
+
+interface Pending {
+  readonly name: string
+  readonly database: Database
+  readonly step: Step
+}
+
+/** The server may be the trouble: this is no time for patience. */
+const LOOK_MS = 5000
+
+/**
+ * How far a deploy came in the database where it broke off, as sentences: what was written, what was not, and what
+ * nobody knows. CouchDB writes each document by itself, also those of one `_bulk_docs`. A write without an answer may
+ * have arrived, so the document is looked at.
+ */
+async function tellProgress({ database, steps }: Plan, done: DatabaseReport): Promise<string[]> {
+  const nameOf = (id: string) => `${database.name}/${id}`
+  const settled = done.ddocs.map(({ id }) => id)
+  const written = [
+    ...(done.result === 'created' ? [`the database ${database.name}`] : []),
+    ...done.ddocs.flatMap(({ kind, id }) => (kind === 'unchanged' ? [] : [nameOf(id)])),
+  ]
+  const missing = steps.flatMap((step): Pending[] =>
+    step.kind === 'keep' || settled.includes(step.ddoc._id) ? [] : [{ name: nameOf(step.ddoc._id), database, step }],
+  )
+  const [failed, ...rest] = missing
+  if (!failed) return []
+  const outcome = await outcomeOf(failed)
+  if (outcome === 'written') written.push(failed.name)
+  const unwritten = [...(outcome === 'missing' ? [failed] : []), ...rest].map(({ name }) => name)
+  return [
+    written.length > 0 ? `written before that: ${written.join(', ')}` : 'nothing was written before that',
+    ...(outcome === 'unknown' ? [`written or not, nobody knows: ${failed.name}`] : []),
+    ...(unwritten.length > 0 ? [`not written: ${unwritten.join(', ')}`] : []),
+    'another run does the rest',
+  ]
+}
+
+async function outcomeOf({ database, step }: Pending): Promise<'written' | 'missing' | 'unknown'> {
+  try {
+    const { kind } = await planStep(database, step, { timeoutMs: LOOK_MS })
+    return kind === 'keep' ? 'written' : 'missing'
+  } catch (thrown) {
+    if (isCouchError(thrown)) return 'unknown'
+    throw thrown
+  }
 }

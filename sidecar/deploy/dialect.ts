@@ -10,13 +10,12 @@
  * An expression that evaluates to a function. SpiderMonkey parses it with esprima and rewrites it, QuickJS and PouchDB
  * evaluate it as it is; on CouchDB the bundle runs once, not once for each document. Strict, because modules are.
  */
-import { parse, type Position, type Program } from 'acorn'
+import { parse, type Position, type Program, type AnyNode, type Identifier, type Node } from 'acorn'
 import { transform } from 'esbuild'
 import type { Bundle, Target } from './bundle.ts'
 import { DeployError, refuseBroken } from './errors.ts'
-import { freeNames } from './free-names.ts'
 import { isAvailable, missingFault } from './names.ts'
-import { syntaxFaults } from './syntax.ts'
+import { analyze } from 'periscopic'
 
 /** The expression for a bundle's default export; within `withEsbuild`. Throws `DeployError` for what no engine runs. */
 export async function toExpression(bundle: Bundle, target: Target): Promise<string> {
@@ -73,3 +72,99 @@ const nameFaults = (program: Program, bundle: Bundle): string[] =>
   freeNames(program)
     .filter(({ name }) => !isAvailable(name))
     .map(({ name, node, guarded }) => missingFault(bundle.placeOf(node.loc?.start), name, guarded))
+
+/*
+ * Which names a bundle takes from outside. periscopic tells, of a tree that has two things spelt for it:
+ *
+ *   typeof Promise       '' : it asks whether there is such a name, and is safe where there is none
+ *   class Foo { … }      (as an expression) function Foo() { class { … } }: the name is known inside, and only there,
+ *                        where periscopic takes it for a global (https://github.com/Rich-Harris/periscopic/issues/32).
+ *                        esbuild writes one for a class that its own static fields name.
+ */
+
+interface FreeName {
+  readonly name: string
+  /** One place where it is used. */
+  readonly node: Identifier
+  /** Also asked for by `typeof`: perhaps the use is safe behind that, which nobody here can judge. */
+  readonly guarded: boolean
+}
+
+/** The names that are used and nowhere declared. One that stands under `typeof` and nowhere else is not used. */
+function freeNames(program: Program): FreeName[] {
+  const asked = new Set<string>()
+  const tree = spell(program, asked) as Parameters<typeof analyze>[0]
+  return [...analyze(tree).globals].map(([name, node]) => ({
+    name,
+    node: node as unknown as Identifier,
+    guarded: asked.has(name),
+  }))
+}
+
+/** A copy of what has to be spelt differently, and of what is around it. `asked` gets the names under `typeof`. */
+function spell(value: unknown, asked: Set<string>): unknown {
+  if (Array.isArray(value)) return value.map((part) => spell(part, asked))
+  if (!isNode(value)) return value
+  if (value.type === 'UnaryExpression' && value.operator === 'typeof' && value.argument.type === 'Identifier') {
+    asked.add(value.argument.name)
+    return EMPTY
+  }
+  if (value.type === 'Identifier') return value
+  const copy = Object.fromEntries(Object.entries(value).map(([key, part]) => [key, spell(part, asked)]))
+  if (value.type !== 'ClassExpression' || !value.id) return copy
+  const body = { type: 'BlockStatement', body: [{ type: 'ExpressionStatement', expression: { ...copy, id: null } }] }
+  return { type: 'FunctionExpression', id: copy.id, params: [], body }
+}
+
+const EMPTY = { type: 'Literal', value: '', raw: "''" }
+
+const isNode = (value: unknown): value is AnyNode =>
+  typeof value === 'object' && value !== null && 'type' in value && 'start' in value
+
+/**
+ * What is ES2017 and yet does not run. SpiderMonkey's CouchDB parses a function with esprima and prints it anew with an
+ * old escodegen, which gets a few constructs wrong; QuickJS has no promises. Found by sending several hundred
+ * libraries through CouchDB's own copies and comparing the syntax trees.
+ */
+const broken: readonly { readonly is: (node: AnyNode) => boolean; readonly fault: string }[] = [
+  {
+    is: (node) => 'async' in node && node.async,
+    fault: 'CouchDB has no async functions: a function must be done when it returns',
+  },
+  {
+    is: (node) =>
+      node.type === 'ObjectPattern' &&
+      node.properties.some((part) => part.type === 'Property' && isRenamedDefault(part.value, part.shorthand)),
+    fault: "CouchDB's SpiderMonkey breaks on { a: b = 1 } on the left of =: set the default in a statement of its own",
+  },
+  {
+    is: (node) => node.type === 'MetaProperty',
+    fault: "CouchDB's SpiderMonkey breaks on new.target: do without",
+  },
+  {
+    is: (node) => 'computed' in node && 'key' in node && node.key.type === 'SequenceExpression',
+    fault: "CouchDB's SpiderMonkey breaks on a comma in a computed name (private fields become one): do without",
+  },
+  {
+    is: (node) => node.type === 'ForStatement' && [...nodesOf(node.init)].some(isIn),
+    fault: "CouchDB's SpiderMonkey breaks on the operator in at the head of a for: ask before the loop",
+  },
+]
+
+const isRenamedDefault = (value: AnyNode, shorthand: boolean) => value.type === 'AssignmentPattern' && !shorthand
+
+const isIn = (node: AnyNode) => node.type === 'BinaryExpression' && node.operator === 'in'
+
+/** A fault for each construct that an engine would stumble over, at its place. */
+const syntaxFaults = (program: Program, bundle: Bundle): string[] =>
+  [...nodesOf(program)].flatMap((node) =>
+    broken.filter(({ is }) => is(node)).map(({ fault }) => `${bundle.placeOf(node.loc?.start)}: ${fault}`),
+  )
+
+function* nodesOf(value: unknown): Generator<AnyNode> {
+  if (typeof value !== 'object' || value === null) return
+  if (isSyntaxNode(value)) yield value as AnyNode
+  for (const child of Object.values(value)) yield* nodesOf(child)
+}
+
+const isSyntaxNode = (value: object): value is Node => 'type' in value && 'start' in value

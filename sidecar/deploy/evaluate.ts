@@ -1,9 +1,9 @@
-import { withEsbuild } from '../core/esbuild.ts'
 import { bundleModules, type Bundle, type Target } from './bundle.ts'
 import { toExpression } from './dialect.ts'
 import { DeployError, refuseBroken } from './errors.ts'
 import type { Sandbox } from './sandbox.ts'
 import { inWords } from './trial.ts'
+import { stop } from 'esbuild'
 
 /** A module's default export: the expression that makes it, and what that gives. */
 export interface Evaluated {
@@ -42,5 +42,22 @@ async function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Promi
     return { file: bundle.file, expression, value: sandbox.evaluate(expression, bundle.file) }
   } catch (cause) {
     throw new DeployError('ddocs_broken', [`${bundle.file}: threw when it was loaded: ${inWords(cause)}`], { cause })
+  }
+}
+
+let users = 0
+
+/**
+ * Runs work that uses esbuild. That keeps a process for the next time, which here may be days away: the last one out
+ * ends it. Not for the synchronous functions of esbuild: they keep a thread with a process of its own, which is no
+ * longer reaped once it is stopped.
+ */
+export async function withEsbuild<T>(work: () => Promise<T>): Promise<T> {
+  users += 1
+  try {
+    return await work()
+  } finally {
+    users -= 1
+    if (users === 0) await stop()
   }
 }

@@ -2,9 +2,7 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { compareDdocs, type Change } from './compare.ts'
 import { finishDdoc, type Finished } from './keep-machines.ts'
-import { keepOrder } from './keep-order.ts'
-import { findObsolete } from './obsolete.ts'
-import { sameIndex, viewNames } from './staging/copy.ts'
+import { sameIndex, viewNames, OWN_PREFIX } from './staging/copy.ts'
 
 /** A design document on its way into a database. */
 export interface Wanted {
@@ -70,3 +68,46 @@ export const replacesIndex = (step: Step): boolean =>
   viewNames(step.before).length > 0 &&
   viewNames(step.ddoc).length > 0 &&
   !sameIndex(step.before, step.ddoc)
+
+/**
+ * The design documents of a database that a folder does not have, as far as one may be made from a folder at all. Not
+ * CouchDB's own, not the sidecar's, and no index of Mango: those are made by a request.
+ */
+async function findObsolete(
+  database: Database,
+  wanted: readonly string[],
+  options?: CallOptions,
+): Promise<StoredDoc[]> {
+  const there = await database.withPrefix('_design/', options)
+  const ids = there.filter((ddoc) => !wanted.includes(ddoc._id) && !isSpared(ddoc)).map(({ _id }) => _id)
+  const found = await Promise.all(ids.map((id) => database.find(id, { attachments: true }, options)))
+  return found.filter((ddoc) => ddoc !== undefined)
+}
+
+const isSpared = ({ _id, language }: StoredDoc): boolean =>
+  _id.startsWith('_design/_') || _id.startsWith(OWN_PREFIX) || _id === '_design/docstate' || language === 'query'
+
+/** What decides the signature of an index, in whatever order its keys are: CouchDB takes another order for another index. */
+const ORDERED = ['language', 'options', 'views'] as const
+
+/**
+ * The design document with the order that its views have in the database: those that are new come after them, by their
+ * names. Files have no order that one could rely on, and an index that is built must not be built again for that.
+ */
+export function keepOrder(ddoc: Doc, current: Doc | undefined): Doc {
+  const present = ORDERED.filter((field) => ddoc[field] !== undefined)
+  const ordered = present.map((field) => [field, inOrderOf(current?.[field], ddoc[field])] as const)
+  return { ...ddoc, ...Object.fromEntries(ordered) }
+}
+
+function inOrderOf(model: unknown, value: unknown): unknown {
+  if (!isObject(value)) return value
+  const known = isObject(model) ? model : {}
+  const first = Object.keys(known).filter((key) => Object.hasOwn(value, key))
+  const more = Object.keys(value).filter((key) => !Object.hasOwn(known, key))
+  const keys = [...first, ...more.sort()]
+  return Object.fromEntries(keys.map((key) => [key, inOrderOf(known[key], value[key])]))
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,4 +1,4 @@
-import type { ControlMachines } from '../../ddocs/machines.ts'
+import { type ControlMachines, controlMachines } from '../../ddocs/machines.ts'
 import type { Accounts } from '../accounts/accounts.ts'
 import type { Clock } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
@@ -43,4 +43,11 @@ export const mergeDevice: Resolver = (conflict) => {
 /** As if both had begun with what they have in common by name, and `theirs` had changed none of it. */
 function onlyIn({ ours, theirs }: Conflict): StoredDoc {
   return Object.fromEntries(Object.entries(theirs).filter(([field]) => field in ours)) as StoredDoc
+}
+
+/** The machines of the control database, with the time that the settings give to a link. */
+export function controlMachinesFor({ confirmExpiryMs }: { readonly confirmExpiryMs: number }): ControlMachines {
+  const { device } = controlMachines
+  const confirming = { ...device.confirming, timeout: { ...device.confirming.timeout, afterMs: confirmExpiryMs } }
+  return { ...controlMachines, device: { ...device, confirming } }
 }

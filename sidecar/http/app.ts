@@ -1,10 +1,11 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { Logger } from 'pino'
 import { handleError, HttpError, notFound } from './errors.ts'
 import { style } from './page.ts'
 import { requestLog } from './request-log.ts'
-import { securityHeaders } from './security-headers.ts'
+import { createHash } from 'node:crypto'
+import { secureHeaders } from 'hono/secure-headers'
 
 export interface HttpOptions {
   /** Each with its full paths; the first that has a path answers it. */
@@ -33,4 +34,32 @@ export function createHttp({ routes, log }: HttpOptions): Hono {
 
 function tooLarge(): never {
   throw new HttpError(413, 'too_large', `A request may have ${MAX_BODY / 1024} KB at most.`)
+}
+
+/**
+ * Nothing may be loaded, run or framed: a page of the sidecar is its own HTML and one style sheet in it, known by its
+ * hash. No address is passed on, nothing is stored on the way. Strict-Transport-Security is left to whoever
+ * terminates TLS in front. A route whose pages need something else sets its own header, which stays.
+ *
+ * @param styles the style sheets that pages may hold
+ */
+function securityHeaders(styles: readonly string[]): MiddlewareHandler {
+  const hashes = styles.map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`)
+  const secure = secureHeaders({
+    contentSecurityPolicy: {
+      defaultSrc: ["'none'"],
+      styleSrc: hashes,
+      formAction: ["'self'"],
+      frameAncestors: ["'none'"],
+      baseUri: ["'none'"],
+    },
+    xFrameOptions: 'DENY',
+    referrerPolicy: 'no-referrer',
+    strictTransportSecurity: false,
+    overwrite: false,
+  })
+  return async function securityHeaders(c, next) {
+    await secure(c, next)
+    if (!c.res.headers.has('Cache-Control')) c.res.headers.set('Cache-Control', 'no-store')
+  }
 }

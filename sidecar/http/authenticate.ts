@@ -8,7 +8,6 @@ import { isCouchError } from '../couch/errors.ts'
 import { loginFrom, nameIn, type Login } from '../couch/login.ts'
 import { MAX_CONNECTIONS, type UserCtx, type Credentials, type Sessions } from '../couch/session.ts'
 import { HttpError } from './errors.ts'
-import { COUNTED_MS, createFailedLogins } from './failed-logins.ts'
 
 export interface AuthenticateOptions {
   readonly sessions: Pick<Sessions, 'whoIs' | 'own'>
@@ -131,3 +130,31 @@ const headers = { 'WWW-Authenticate': 'Basic realm="couchdb-sidecar"' }
 
 const hashOf = ({ authorization = '', cookie = '' }: Credentials): string =>
   createHash('sha256').update(`${authorization}\n${cookie}`).digest('base64')
+
+interface FailedLogins {
+  /** How long until a login of this key may be tried, milliseconds; 0: now. */
+  waitMs(key: string, most: number): number
+  add(key: string): void
+}
+
+/** CouchDB forgets failures as old as that. */
+const COUNTED_MS = 300_000
+/** Beyond that the keys that failed longest ago are forgotten. */
+const MAX_KEYS = 10_000
+
+/** Counts the failed logins of the last five minutes by name, and by client. In memory, for each process by itself. */
+function createFailedLogins(clock: Clock): FailedLogins {
+  /** By the clock's ticks, the oldest first. */
+  const failures = new LRUCache<string, readonly number[]>({ max: MAX_KEYS })
+  const recent = (key: string) => (failures.peek(key) ?? []).filter((at) => clock.ticks() - at < COUNTED_MS)
+
+  return {
+    waitMs(key, most) {
+      const times = recent(key)
+      return times.length < most ? 0 : times.at(-most)! + COUNTED_MS - clock.ticks()
+    },
+    add(key) {
+      failures.set(key, [...recent(key), clock.ticks()])
+    },
+  }
+}

@@ -5,13 +5,12 @@
  * A browser gets pages; a program that asks for JSON (`Accept: application/json`) gets `{"ok":true}` or CouchDB's
  * `{"error":…,"reason":…}`, with the same statuses: 200 confirmed, 202 pending, 403 refused, 410 expired.
  */
-import { Hono, type Context } from 'hono'
+import { Hono, type Context, type MiddlewareHandler } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { Logger } from 'pino'
 import type { ClickOutcome, Confirmations } from './confirmations.ts'
 import { confirmedView, expiredView, formView, pendingView, refusedView } from './confirm-views.ts'
 import { HttpError, methodNotAllowed } from './errors.ts'
-import { sameOrigin } from './same-origin.ts'
 
 export interface ConfirmPageOptions {
   readonly confirmations: Confirmations
@@ -101,3 +100,25 @@ function parseJson(body: string): unknown {
     throw new HttpError(400, 'bad_request', 'invalid UTF-8 JSON', { cause })
   }
 }
+
+/**
+ * Refuses what a page of another site makes a browser send. Browsers say so in `Sec-Fetch-Site`, and those that do
+ * not (over plain HTTP) in `Origin`. There the host is compared, not the scheme, which a proxy in front may have
+ * changed; and `null` is let through, since that is what a browser says of a form on a page with `no-referrer`, as
+ * ours are. Programs send neither.
+ */
+const sameOrigin = (): MiddlewareHandler =>
+  async function sameOrigin(c, next) {
+    if (!['GET', 'HEAD'].includes(c.req.method)) {
+      const site = c.req.header('sec-fetch-site')
+      const origin = c.req.header('origin')
+      const allowed = site === undefined ? isSameHost(origin, c.req.header('host')) : SITES.includes(site)
+      if (!allowed) throw new HttpError(403, 'forbidden', 'This request came from another site.')
+    }
+    await next()
+  }
+
+const SITES = ['same-origin', 'none']
+
+const isSameHost = (origin: string | undefined, host: string | undefined): boolean =>
+  origin === undefined || origin === 'null' || (URL.canParse(origin) && new URL(origin).host === host)

@@ -5,10 +5,11 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { arrivalOf, type Sent } from './arrival.ts'
 import type { InboxCounts } from './counts.ts'
-import { decide, type Decision } from './decide.ts'
-import { statusOf, type Status } from './status.ts'
+import { decide, type Decision, lastRevision } from './decide.ts'
 import { hashOfSecret, inboxIdOf } from './names.ts'
 import { createCapacity, type StrangersType } from './capacity.ts'
+import { isObject } from '../../ddocs/lib/document.ts'
+import type { StoredDoc } from '../couch/documents.ts'
 
 /** What came of a document that was sent. `rev` is the writer's. */
 export type Received =
@@ -83,5 +84,34 @@ export function createInbox({ database, homeOf, limit, clock, counts, log }: Inb
       const isActive = doc.type === 'device' && doc.state === 'active' && typeof doc.owner === 'string'
       return statusOf(id, doc, isActive ? await homeOf(doc.owner as string, options) : undefined)
     },
+  }
+}
+
+/** What the writer of a document may know of it. */
+interface Status {
+  readonly _id: string
+  /** The writer's last one that was taken in: to be named by the next. */
+  readonly _rev?: string | undefined
+  readonly type: unknown
+  readonly state: unknown
+  /** Without the reason: a mail server may say there whom it knows. */
+  readonly error?: { readonly code: unknown; readonly at: unknown } | undefined
+  /** The device's own CouchDB user, once it has one. */
+  readonly user?: unknown
+  /** The control database of its user, once that is there: its name and its address. */
+  readonly database?: string
+  readonly syncpoint?: string
+}
+
+/** @param id as the writer knows it */
+function statusOf(id: string, doc: StoredDoc, home?: Home): Status {
+  const { type, state, user, error } = doc
+  return {
+    _id: id,
+    _rev: lastRevision(doc),
+    type,
+    state,
+    ...(state === 'error' && isObject(error) && { error: { code: error.code, at: error.at } }),
+    ...(type === 'device' && { user, ...home }),
   }
 }

@@ -1,8 +1,16 @@
 import type { Logger } from 'pino'
-import { parts, type LiveValue, type Part, type SettingsOf } from '../../ddocs/lib/live-settings.ts'
+import {
+  parts,
+  type LiveValue,
+  type Part,
+  type SettingsOf,
+  fits,
+  liveSettings,
+  settingsFaults,
+  type LiveSetting,
+} from '../../ddocs/lib/live-settings.ts'
 import type { Doc } from '../couch/documents.ts'
 import { createEvents, type Events } from '../events/channels.ts'
-import { readSettings } from './read-settings.ts'
 
 export interface CurrentOptions {
   /** Where changes are told to everybody. */
@@ -61,3 +69,19 @@ export class Current {
 }
 
 const isSame = (one: LiveValue, other: LiveValue) => JSON.stringify(one) === JSON.stringify(other)
+
+/** The settings of a part, as a document has them, or none. */
+interface Read<P extends Part> {
+  /** What is not in the document, or cannot be used, has its default. */
+  readonly settings: SettingsOf<P>
+  /** What is in it and cannot be used, as sentences: it may have been written where no guard was deployed. */
+  readonly faults: readonly string[]
+}
+
+function readSettings<P extends Part>(part: P, doc: Doc | undefined): Read<P> {
+  const values = Object.entries<LiveSetting>(liveSettings[part]).map(([key, setting]) => {
+    const given = doc?.[key]
+    return [key, fits(setting, given) ? given : setting.default] as const
+  })
+  return { settings: Object.fromEntries(values) as SettingsOf<P>, faults: doc ? settingsFaults(doc) : [] }
+}

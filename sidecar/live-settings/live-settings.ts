@@ -13,9 +13,10 @@ import { Condition } from '../core/condition.ts'
 import type { Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Events } from '../events/channels.ts'
-import { changesOfFew } from '../feed/few-documents.ts'
 import { follow } from '../feed/follow.ts'
 import { Current } from './current.ts'
+import type { Seq } from '../couch/documents.ts'
+import { parseLine, type Source } from '../feed/source.ts'
 
 export interface LiveSettingsOptions {
   /** The control database. */
@@ -115,3 +116,14 @@ export function createLiveSettings(options: LiveSettingsOptions): LiveSettings {
     onChange: (part, listener, signal) => current.onChange(part, listener, signal),
   }
 }
+
+/**
+ * The changes of a few documents, without saying of which. CouchDB finds up to a hundred by their ids, so that following
+ * them from the beginning costs no more than from the end; PouchDB looks through all changes.
+ */
+const changesOfFew = (database: Database, ids: readonly string[]): Source<{ readonly seq: Seq }> => ({
+  name: `GET /${database.name}/_changes`,
+  life: (checkpoint, signal) => database.life(checkpoint, { signal }),
+  open: (query, signal) => database.changes({ ...query, filter: '_doc_ids', doc_ids: JSON.stringify(ids) }, signal),
+  parse: (request, line) => parseLine(request, line, ({ seq }) => ({ seq })),
+})

@@ -1,5 +1,4 @@
-import { confirmTexts } from './confirm-texts.ts'
-import { inviteTexts } from './invite-texts.ts'
+import { confirmTexts, inviteTexts } from './built-in-texts.ts'
 
 /** What a template of a kind may use: `{{name}}` and so on. */
 export interface MailValues {

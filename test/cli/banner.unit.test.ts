@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { banner } from '../../sidecar/cli/banner.ts'
+import { banner } from '../../sidecar/cli/start.ts'
 import { loadConfig } from '../../sidecar/config.ts'
 
 const bannerFor = (url: string) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { endedNode } from '../../sidecar/cli/ended-node.ts'
+import { endedNode } from '../../sidecar/cli/start.ts'
 
 const on = (day: string) => Date.parse(day)
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countDatabases } from '../../sidecar/cli/count-databases.ts'
+import { countDatabases } from '../../sidecar/cli/status.ts'
 import { tableOf, tableOfMany } from '../../sidecar/cli/state-table.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { installDocstate } from '../docstate/install.ts'

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { format, resolveConfig } from 'prettier'
 import { expect, test } from 'vitest'
 import { describeSettings } from '../../sidecar/config.ts'
-import { renderSettings } from '../../sidecar/config/render-settings.ts'
+import { renderSettings } from '../../tools/render-settings.ts'
 
 const page = new URL('../../docs/settings.md', import.meta.url).pathname
 const TABLE = /(?<=<!-- made from sidecar\/config\/settings.ts.*-->\n)[^]*(?=<!-- end of the table -->)/

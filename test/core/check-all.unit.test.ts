@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkAll } from '../../sidecar/core/check-all.ts'
+import { checkAll } from '../../sidecar/cli/start.ts'
 import { ConfigError } from '../../sidecar/core/errors.ts'
 
 const faulty = (...faults: string[]) => {

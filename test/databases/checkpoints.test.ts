@@ -1,7 +1,7 @@
 /** Where a visit begins, and what is believed of it. */
 import { expect, test } from 'vitest'
 import type { Machines, State } from '../../ddocs/machine.ts'
-import { ownerOf } from '../../sidecar/databases/owner.ts'
+import { ownerOf } from '../../sidecar/databases/jobs.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { eventually } from '../support/eventually.ts'
 import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'

@@ -1,7 +1,7 @@
 /** `_users` that others than server admins may write: CouchDB lets its admins open it so. */
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { warnOfOpenUsers } from '../../sidecar/databases/open-users.ts'
+import { warnOfOpenUsers } from '../../sidecar/databases/prepare.ts'
 import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
 
 interface Line {

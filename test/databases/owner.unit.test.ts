@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
-import { ownerOf } from '../../sidecar/databases/owner.ts'
+import { ownerOf } from '../../sidecar/databases/jobs.ts'
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
 
 function ownerFor(machines: Machines, register: (control: Control<Machines>) => void = () => undefined): string {

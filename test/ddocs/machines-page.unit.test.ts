@@ -2,7 +2,7 @@ import { resolveConfig, format } from 'prettier'
 import { expect, test } from 'vitest'
 import type { State } from '../../ddocs/machine.ts'
 import { controlMachines, userMachines } from '../../ddocs/machines.ts'
-import { renderMachines } from '../../sidecar/deploy/render-machines.ts'
+import { renderMachines } from '../../tools/render-machines.ts'
 
 const page = new URL('../../docs/machines.md', import.meta.url).pathname
 

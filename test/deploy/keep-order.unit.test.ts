@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { keepOrder } from '../../sidecar/deploy/keep-order.ts'
+import { keepOrder } from '../../sidecar/deploy/plan.ts'
 
 const json = (ddoc: object) => JSON.stringify(ddoc)
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { format, resolveConfig } from 'prettier'
 import { expect, test } from 'vitest'
-import { renderEvents } from '../../sidecar/events/render-events.ts'
+import { renderEvents } from '../../tools/render-events.ts'
 
 const page = new URL('../../docs/events.md', import.meta.url).pathname
 const TABLES = /(?<=<!-- made from sidecar\/events\/catalogue.ts.*-->\n)[^]*(?=<!-- end of the tables -->)/

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readIndexCopies } from '../../sidecar/couch/index-copies.ts'
+import { readIndexCopies } from '../../sidecar/indexes/kinds/view-copies.ts'
 import { needs } from '../support/couchdb.ts'
 import { sharedCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { format, resolveConfig } from 'prettier'
 import { expect, test } from 'vitest'
 import { settingsFaults } from '../../ddocs/lib/live-settings.ts'
-import { renderLiveSettings } from '../../sidecar/live-settings/render-live-settings.ts'
+import { renderLiveSettings } from '../../tools/render-live-settings.ts'
 
 const page = new URL('../../docs/live-settings.md', import.meta.url).pathname
 const TABLES = /(?<=<!-- made from ddocs\/lib\/live-settings.ts.*-->\n)[^]*(?=<!-- end of the tables -->)/

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { format, resolveConfig } from 'prettier'
 import { expect, test } from 'vitest'
 import { GROUPS } from '../../sidecar/metrics/catalogue.ts'
-import { renderMetrics } from '../../sidecar/metrics/render-metrics.ts'
+import { renderMetrics } from '../../tools/render-metrics.ts'
 
 const page = new URL('../../docs/metrics.md', import.meta.url).pathname
 const TABLES = /(?<=<!-- made from sidecar\/metrics\/groups.*-->\n)[^]*(?=<!-- end of the tables -->)/

@@ -15,7 +15,8 @@ import { invitedTo, mayBeTooMany, type Invited } from './invited.ts'
 import { subscriptionIdOf } from '../names.ts'
 import { giveRoles } from './roles.ts'
 import { readDesiredState, type DesiredState } from './desired-state.ts'
-import { writeCopies } from './write-copies.ts'
+import type { Doc } from '../../couch/documents.ts'
+import { writtenFrom } from '../../couch/written.ts'
 
 export interface ReconcileOptions {
   readonly couch: Couch
@@ -157,3 +158,23 @@ function stillCounting({ devices, records }: DesiredState, account: StoredAccoun
 
 const isOver = (record: StoredRecord, account: StoredAccount): boolean =>
   record.state === 'closed' || (isOpen(record) && !isOpenTo(record, account))
+
+/** Written together. */
+const TOGETHER = 50
+
+/** False if somebody else has written one of them at the same moment. Throws `CouchError`, and where one is refused. */
+async function writeCopies(database: Database, docs: readonly Doc[], call: CallOptions): Promise<boolean> {
+  let isDone = true
+  for (let from = 0; from < docs.length; from += TOGETHER) {
+    const json = docs.slice(from, from + TOGETHER).map((doc) => JSON.stringify(doc))
+    const rows = await database.bulk(json, call)
+    for (const row of rows) {
+      const written = writtenFrom(row)
+      if (written.kind === 'refused') {
+        throw new SidecarError('refused', `${database.name} refuses ${row.id}: ${written.reason}`)
+      }
+      isDone &&= written.kind !== 'conflict'
+    }
+  }
+  return isDone
+}

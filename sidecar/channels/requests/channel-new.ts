@@ -9,9 +9,10 @@ import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
 import { isToNotify } from '../ending.ts'
 import { databaseNameOf, normaliseName, recordIdOf } from '../names.ts'
 import type { Records } from '../records/records.ts'
-import type { Newcomers } from '../records/newcomers.ts'
+import { type Newcomers, namedAnew } from '../records/newcomers.ts'
 import { channelFaults, membersOf } from '../shape.ts'
-import { refuseCrowd, refuseTooMany, type Limits } from './limits.ts'
+import type { Couch } from '../../couch/client.ts'
+import { readDatabases } from '../../couch/survey.ts'
 
 export interface AcceptOptions extends Limits {
   readonly accounts: Accounts
@@ -119,4 +120,36 @@ function newLife(
       ended: [...(before.ended ?? []), { database: before.database, close: before.close ?? 'archive' }].slice(-ENDED),
     }),
   }
+}
+
+interface Limits {
+  readonly couch: Couch
+  /** The most databases of one owner's channels. */
+  readonly channelsPerOwner: number
+}
+
+/** Those that are open, and those that were archived and are there yet: only an admin deletes them. */
+async function refuseTooMany(
+  { couch, channelsPerOwner: most }: Limits,
+  open: readonly StoredRecord[],
+  { archived = [] }: StoredAccount,
+  signal: AbortSignal,
+): Promise<void> {
+  if (open.length + archived.length < most) return
+  let kept = 0
+  for await (const some of readDatabases(couch, archived, signal)) kept += some.size
+  if (open.length + kept < most) return
+  throw new Reject('too_many_channels', `an owner has ${most} channels at most, with ${kept} that are archived`)
+}
+
+/** A few new addresses are people, thousands are an attack on their mailboxes and on the control database. */
+async function refuseCrowd(
+  newcomers: Newcomers,
+  record: ChannelRecord | undefined,
+  request: Channel,
+  { address }: StoredAccount,
+  signal: AbortSignal,
+): Promise<void> {
+  const refusal = await newcomers.refusal(address, namedAnew(record, request), { signal })
+  if (refusal) throw new Reject(refusal.code, refusal.reason)
 }

@@ -1,9 +1,11 @@
 import { Reject, SidecarError } from '../../core/errors.ts'
-import type { StoredDoc } from '../../couch/documents.ts'
+import type { StoredDoc, Doc } from '../../couch/documents.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Subscription } from '../documents.ts'
 import { subscriptionFaults } from '../shape.ts'
 import { comeBack, type LeavingOptions } from './subscription-left.ts'
+import { isObject } from '../../../ddocs/lib/document.ts'
+import { mergeFields, type Resolver } from '../../docstate/conflicts/merge.ts'
 
 /** States of a channel that can be subscribed to: the database is there, or may be yet. */
 const SUBSCRIBABLE = ['new', 'accepted', 'ready', 'error']
@@ -21,3 +23,18 @@ export const activate = (options: LeavingOptions) => async (subscription: Subscr
   const got = channel.type === 'channel' ? `one that is ${String(channel.state)}` : 'something else'
   throw new Reject('no_channel', `channel_id: expected a channel that is there or is to be, got ${got}`)
 }
+
+/** A subscription: exceptions for several devices may have been made by each of them. */
+export const mergeSubscription: Resolver = (conflict) => {
+  const [ours, theirs, base] = [conflict.ours, conflict.theirs, conflict.base].map(devicesOf)
+  const changed = Object.entries(theirs!).filter(([device, state]) => base![device] !== state)
+  const gone = Object.keys(base!).filter((device) => !(device in theirs!))
+  const devices = Object.fromEntries(
+    Object.entries({ ...ours, ...Object.fromEntries(changed) }).filter(([device]) => !gone.includes(device)),
+  )
+  const { devices: _devices, ...merged } = mergeFields(conflict) as Doc & { devices?: unknown }
+  return { ...merged, ...(Object.keys(devices).length > 0 && { devices }) }
+}
+
+const devicesOf = (doc: Doc | undefined): Readonly<Record<string, unknown>> =>
+  isObject(doc?.devices) ? doc.devices : {}

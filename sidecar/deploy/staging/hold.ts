@@ -11,8 +11,6 @@ import { isCouchError } from '../../couch/errors.ts'
 import { createWriter } from '../../couch/writer.ts'
 import { DeployError } from '../errors.ts'
 import { beat } from './beat.ts'
-import { busyWith, taken } from './busy.ts'
-import { isAlive } from './is-alive.ts'
 import type { Surroundings } from './surroundings.ts'
 import {
   readRecord,
@@ -23,6 +21,8 @@ import {
   type DeployRecord,
   type Holder,
   type StagedStep,
+  BEAT_ID,
+  type StoredRecord,
 } from './record.ts'
 
 export interface Hold {
@@ -127,4 +127,44 @@ async function findAbandoned(database: Database, surroundings: Surroundings) {
     throw busyWith(database, holder)
   }
   return { rev, record }
+}
+
+/** For who has lost his place: to whom, as far as that can be found out. */
+async function taken(database: Database): Promise<DeployError> {
+  try {
+    const winner = await readRecord(database)
+    if (winner?.holder) return busyWith(database, winner.holder)
+    await database.info()
+  } catch (thrown) {
+    if (!isCouchError(thrown)) throw thrown
+    if (thrown.code === 'not_found') return new DeployError('no_database', [`${database.name} was deleted meanwhile`])
+  }
+  return new DeployError('busy', [`${database.name}: another deploy has been at work meanwhile; run it again`])
+}
+
+const busyWith = ({ name }: Database, holder: Holder) =>
+  new DeployError('busy', [
+    `${name}: ${holder.name} has been deploying here since ${holder.since} and writes heartbeats; run it again when that is done, or with --take-over`,
+  ])
+
+const LOOKS = 20
+
+/**
+ * Whether whoever holds the record writes a heartbeat, or does anything at all to it, while it is watched. No clock of
+ * another machine is believed: what counts is that something changes.
+ */
+async function isAlive(
+  database: Database,
+  there: StoredRecord & { readonly holder: Holder },
+  { clock, deadAfterMs, onProgress, signal }: Surroundings,
+): Promise<boolean> {
+  onProgress({ kind: 'watching', database: database.name, holder: there.holder, forMs: deadAfterMs })
+  const sign = async () => JSON.stringify(await database.find(BEAT_ID, {}, { signal }))
+  const revision = async () => (await database.find(RECORD_ID, {}, { signal }))?._rev
+  const first = await sign()
+  for (let look = 0; look < LOOKS; look++) {
+    await clock.sleep(deadAfterMs / LOOKS, signal)
+    if ((await sign()) !== first || (await revision()) !== there.rev) return true
+  }
+  return false
 }

@@ -4,13 +4,12 @@ import { copyJson, jsonOf } from '../../core/copy.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../classify.ts'
 import type { Begin } from './branches.ts'
-import { checkMerged } from './check-merged.ts'
-import { chooseDocstate } from './choose-docstate.ts'
 import { withDocstate } from '../documents.ts'
-import { compareTransitions, mergeFields, type Conflict, type Resolver } from './merge.ts'
+import { compareTransitions, mergeFields, type Conflict, type Resolver, isKnown } from './merge.ts'
 import { mergeAttachments, sameAttachments } from './merge-attachments.ts'
 import { compareRevs } from '../../couch/revs.ts'
 import type { Docstate } from '../types.ts'
+import { effectsDone } from '../attempt.ts'
 
 /** One of the revisions that stand beside the one which CouchDB shows. */
 export interface Branch extends Begin {
@@ -99,4 +98,75 @@ function plain({ _attachments, _conflicts, ...doc }: StoredDoc): Doc {
   const { merges: _, ...entry } = docstate
   const isEmpty = Object.keys(entry).every((key) => key === 'state')
   return withDocstate<Doc>(doc, isEmpty ? undefined : (entry as Docstate))
+}
+
+/**
+ * What is wrong with the document that a resolver made of `ours` and another, as text: what JavaScript lets through and
+ * the types do not. Undefined: nothing.
+ */
+export function checkMerged(made: unknown, ours: Doc, machine?: Machine): string | undefined {
+  if (typeof made !== 'object' || made === null) return `expected a document, got ${nameOf(made)}`
+  if (isPromise(made)) return 'expected a document, got a promise: a resolver is not async'
+  if (Array.isArray(made) || !isPlain(made)) return `expected a document, got ${nameOf(made)}`
+  const { type, state } = made as Partial<Doc>
+  if (type !== ours.type) return `expected type ${textOf(ours.type)}, got ${textOf(type)}`
+  if (typeof ours.state === 'string' && typeof state !== 'string') return `expected a state, got ${textOf(state)}`
+  if (isKnown(machine, ours.state) && !isKnown(machine, state))
+    return `expected a state of the machine, got ${textOf(state)}`
+  try {
+    JSON.stringify(made)
+    return undefined
+  } catch (thrown) {
+    return `expected a document with JSON: ${(thrown as Error).message}`
+  }
+}
+
+function isPromise(made: object): boolean {
+  if (typeof (made as { then?: unknown }).then !== 'function') return false
+  Promise.resolve(made).catch(() => undefined) // nobody else waits for it
+  return true
+}
+
+/** A module of handlers that runs in another realm has an `Object` of its own. */
+function isPlain(made: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(made)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+const nameOf = (made: unknown): string =>
+  typeof made === 'object' && made !== null ? (Array.isArray(made) ? 'an array' : made.constructor.name) : String(made)
+const textOf = (field: unknown): string => (typeof field === 'string' ? field : typeof field)
+
+/**
+ * What the engine knows of the entry, where two branches are made one in this state. Apart from whose fields count: the
+ * branch with more edits may have kept what was true long ago, and what it does not know of would be run again.
+ */
+export function chooseDocstate({ ours, theirs, base }: Conflict, state: unknown): Docstate | undefined {
+  const [a, b, before] = [ours, theirs, base].map((doc) => (doc?.state === state ? entryIn(doc) : undefined))
+  if (ours.state !== theirs.state) return a ?? b
+  const [aKept, bKept] = [a, b].map((one) => isDeepStrictEqual(one, before))
+  const chosen = aKept !== bKept ? (aKept ? b : a) : rankOf(b) > rankOf(a) ? b : a
+  return withEffects(chosen, a === chosen ? b : a)
+}
+
+/** `undefined` also for a field that says nothing but the state, and what was merged. */
+function entryIn(doc: Doc | undefined): Docstate | undefined {
+  const { merges: _, ...entry } = { ...(doc && docstateOf(doc)) } as Partial<Docstate>
+  return Object.keys(entry).some((key) => key !== 'state') ? (entry as Docstate) : undefined
+}
+
+/** The further on, the more. What is in doubt goes before what would be tried again. */
+function rankOf(entry: Docstate | undefined): number {
+  if (!entry) return 0
+  if (entry.handled) return 5
+  if (entry.parked) return 4
+  if (isClaim(entry.claim) && entry.claim.begun !== false) return 3
+  return entry.failure || entry.retry_at ? 2 : 1
+}
+
+/** What was seen to happen on either branch is not repeated. */
+function withEffects(chosen: Docstate | undefined, other: Docstate | undefined): Docstate | undefined {
+  if (!chosen || chosen.entry !== other?.entry) return chosen
+  const done = [...new Set([...effectsDone(chosen), ...effectsDone(other)])]
+  return done.length > 0 ? { ...chosen, done } : chosen
 }

@@ -1,10 +1,9 @@
-import type { Machines } from '../../../ddocs/machine.ts'
+import type { Machines, State } from '../../../ddocs/machine.ts'
 import type { Clock } from '../../core/clock.ts'
 import { SidecarError } from '../../core/errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createClassify, docstateOf, type DispatchTable } from '../classify.ts'
-import { machineLines, stateIn } from './explain-machine.ts'
 import { failedTries, timesLost } from '../attempt.ts'
 import type { Registration } from '../types.ts'
 
@@ -136,4 +135,37 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
       ]
     }
   }
+}
+
+/** What is declared about a state, as sentences about a document in it. */
+function machineLines(type: string, state: string, machines: Machines): string[] {
+  const machine = Object.hasOwn(machines, type) ? machines[type] : undefined
+  if (!machine) return [`Nobody declares a machine of ${type}: any state may follow any other.`]
+  const declared = stateIn(machines, type, state)
+  if (!declared) return [`The machine of ${type} has no such state, but ${Object.keys(machine).join(', ')}.`]
+  const targets = Object.entries(declared.next ?? {}).map(([target, writer]) => `${target} (by the ${writer})`)
+  const { timeout } = declared
+  return [
+    targets.length > 0 ? `It may become ${targets.join(', ')}.` : 'No state is declared to follow this one.',
+    ...(timeout ? [`After ${lasting(timeout.afterMs)} in this state it becomes ${timeout.next}.`] : []),
+  ]
+}
+
+/** Undefined where nobody declares it. */
+function stateIn(machines: Machines, type: string, state: string): State | undefined {
+  const machine = (Object.hasOwn(machines, type) ? machines[type] : undefined) ?? {}
+  return Object.hasOwn(machine, state) ? machine[state] : undefined
+}
+
+const UNITS = [
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+] as const
+
+/** In the largest unit that leaves no rest. */
+function lasting(ms: number): string {
+  const [unit, size] = UNITS.find(([, size]) => ms % size === 0) ?? ['ms', 1]
+  return `${ms / size} ${unit}`
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { checkMerged } from '../../../sidecar/docstate/conflicts/check-merged.ts'
-import { chooseDocstate } from '../../../sidecar/docstate/conflicts/choose-docstate.ts'
+import { checkMerged } from '../../../sidecar/docstate/conflicts/fold.ts'
+import { chooseDocstate } from '../../../sidecar/docstate/conflicts/fold.ts'
 import { fold, mergedAlready, naming, sameDocument } from '../../../sidecar/docstate/conflicts/fold.ts'
 import { compareTransitions, mergeFields, type Resolver } from '../../../sidecar/docstate/conflicts/merge.ts'
 import { mergeAttachments, type Stubs } from '../../../sidecar/docstate/conflicts/merge-attachments.ts'

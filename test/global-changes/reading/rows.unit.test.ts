@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { splitRows } from '../../../sidecar/global-changes/reading/rows.ts'
+import { splitRows } from '../../../sidecar/global-changes/reading/history.ts'
 
 const rows = [
   '{"seq":"2-g1","id":"updated:a","changes":[{"rev":"1-967a"}]}',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Window } from '../../../sidecar/global-changes/writing/window.ts'
+import { Window } from '../../../sidecar/global-changes/writing/gather.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 function start() {

@@ -1,4 +1,4 @@
-import { ABOUT, EVENTS } from './catalogue.ts'
+import { ABOUT, EVENTS } from '../sidecar/events/catalogue.ts'
 
 const listed = (fields: Readonly<Record<string, string>>) =>
   Object.entries(fields)

@@ -1,5 +1,5 @@
-import { GROUPS } from './catalogue.ts'
-import type { Group, Metric } from './metric.ts'
+import { GROUPS } from '../sidecar/metrics/catalogue.ts'
+import type { Group, Metric } from '../sidecar/metrics/metric.ts'
 
 const listed = (labels: Readonly<Record<string, string>>) =>
   Object.entries(labels)

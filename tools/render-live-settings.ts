@@ -1,4 +1,4 @@
-import { expectedBy, liveSettings, parts, settingsId, type LiveSetting } from '../../ddocs/lib/live-settings.ts'
+import { expectedBy, liveSettings, parts, settingsId, type LiveSetting } from '../ddocs/lib/live-settings.ts'
 
 const HEAD = `| key | value | default | meaning |
 | --- | --- | --- | --- |`

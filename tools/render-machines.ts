@@ -1,4 +1,4 @@
-import type { Machine, Machines, State } from '../../ddocs/machine.ts'
+import type { Machine, Machines, State } from '../ddocs/machine.ts'
 
 /** Machines as a page of Markdown, by the database they are in: for each type a diagram, and who may write what. */
 export function renderMachines(databases: Readonly<Record<string, Machines>>): string {

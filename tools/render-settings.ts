@@ -1,4 +1,4 @@
-import type { SettingDescription } from '../config.ts'
+import type { SettingDescription } from '../sidecar/config.ts'
 
 /** The settings as a table of Markdown. `docs/settings.md` holds it between two comments, under a test. */
 export function renderSettings(settings: readonly SettingDescription[]): string {
