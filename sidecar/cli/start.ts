@@ -19,7 +19,7 @@ export async function start(terminal: Terminal, config: Config, version: string)
   const ended = endedNode(process.versions.node, systemClock.now())
   for (const doubt of [...(ended ? [ended] : []), ...listDoubts(handlers)]) log.warn(doubt)
   const tell = () =>
-    log.info({ graceMs: config.graceMs }, 'stopping: running handlers may end; told again it ends at once')
+    log.info({ graceMs: config.graceMs }, 'Waiting for running handlers to finish. Press Ctrl-C again to exit now.')
   terminal.signal.addEventListener('abort', tell, { once: true })
   await runSidecar(
     {
@@ -34,7 +34,10 @@ export async function start(terminal: Terminal, config: Config, version: string)
         log.info({ url: addresses.sidecar, version, worker: config.name }, 'listening')
         if (addresses.mail && !addresses.couch.embedded) {
           const { page, smtpUrl } = addresses.mail
-          log.warn({ caught: page ?? smtpUrl }, 'SMTP_URL is not set: mails are caught here, and nobody gets them')
+          log.warn(
+            { caught: page ?? smtpUrl },
+            'SMTP_URL is not set: the mail catcher keeps all mails, none is delivered',
+          )
         }
         if (terminal.isTTY || addresses.couch.embedded) terminal.print(banner(addresses, config, version))
       },

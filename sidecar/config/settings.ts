@@ -52,7 +52,7 @@ export const settings = z.object({
   }),
   COUCHDB_PUBLIC_URL: described(httpUrl('https://couch.example.com', 'forbidden').optional(), {
     argument: 'url',
-    meaning: 'where devices reach the CouchDB server: the base of the addresses that they are given',
+    meaning: 'base URL of CouchDB as devices reach it; the addresses given to devices begin with it',
     none: 'the same as COUCHDB_URL',
   }),
   SMTP_URL: described(smtpUrl.optional(), {
@@ -67,7 +67,7 @@ export const settings = z.object({
   }),
   SIDECAR_HOST: described(label('a host name or an address, such as 127.0.0.1').prefault('127.0.0.1'), {
     argument: 'host',
-    meaning: 'address on which it listens (0.0.0.0: on all)',
+    meaning: 'address to listen on (0.0.0.0: all)',
   }),
   SIDECAR_PUBLIC_URL: described(httpUrl('https://sidecar.example.com', 'forbidden').optional(), {
     argument: 'url',
@@ -85,15 +85,16 @@ export const settings = z.object({
   }),
   SIDECAR_MAILS_PER_OWNER: described(whole(1, 1_000_000).prefault('5'), {
     argument: 'number',
-    meaning: 'the most mails to one mailbox that one sender may cause within an hour; all senders four times as many',
+    meaning:
+      'maximum mails an hour to one mailbox that one sender may cause; four times as many for all senders together',
   }),
   SIDECAR_INVITES_PER_OWNER: described(whole(0, 1_000_000).prefault('20'), {
     argument: 'number',
-    meaning: 'the most mails within an hour by which one owner invites others to channels',
+    meaning: 'maximum invitation mails an hour for one owner',
   }),
   SIDECAR_CHANNELS_PER_OWNER: described(whole(0, 1_000_000).prefault('100'), {
     argument: 'number',
-    meaning: 'the most channels of one owner, with those that were archived; each is a database',
+    meaning: 'maximum channels of one owner, archived ones included; each channel is a database',
   }),
   SIDECAR_CHANNEL_DDOCS: described(folders.optional(), {
     argument: 'folders',
@@ -102,19 +103,19 @@ export const settings = z.object({
   }),
   SIDECAR_CONFIRM_EXPIRY: described(duration('1s').prefault('24h'), {
     argument: 'time',
-    meaning: 'how long the link in a mail is good for',
+    meaning: 'how long the link in a mail is valid',
   }),
   SIDECAR_INBOX_RATE: described(whole(0, 1_000_000).prefault('30'), {
     argument: 'number',
-    meaning: 'documents a minute that the inbox takes from one address (0: there is no inbox)',
+    meaning: 'documents a minute that the inbox accepts from one address (0: no inbox)',
   }),
   SIDECAR_INBOX_WAITING: described(whole(1, 100_000_000).prefault('10000'), {
     argument: 'number',
-    meaning: 'how many devices may wait for their owners before the inbox takes no more of them',
+    meaning: 'maximum devices that wait for their owners; beyond it the inbox refuses new ones',
   }),
   SIDECAR_PROXIES: described(whole(0, 10).prefault('0'), {
     argument: 'number',
-    meaning: 'proxies in front of the sidecar, each of which adds to X-Forwarded-For whom it was called by',
+    meaning: 'number of proxies in front of the sidecar; each appends the address of its client to X-Forwarded-For',
   }),
   SIDECAR_CONTROL_DB: described(database.prefault('control'), {
     argument: 'name',
@@ -122,7 +123,7 @@ export const settings = z.object({
   }),
   SIDECAR_DATABASES: described(databases.optional(), {
     argument: 'names',
-    meaning: 'databases to look after, separated by commas: names are followed, what globs match is visited',
+    meaning: 'databases to handle, separated by commas: a name is followed, databases that match a glob are visited',
     none: 'the control database',
   }),
   SIDECAR_GLOBAL_CHANGES_DB: described(database.prefault('global_changes'), {
@@ -141,23 +142,24 @@ export const settings = z.object({
   }),
   SIDECAR_CONNECTIONS: described(whole(8, 10_000).prefault('32'), {
     argument: 'number',
-    meaning: 'the most requests to CouchDB at once; each feed has a connection of its own beside them',
+    meaning: 'maximum concurrent requests to CouchDB; each feed uses one more connection',
   }),
   SIDECAR_READS: described(whole(1, 10_000).prefault('32'), {
     argument: 'number',
-    meaning: 'how many of the databases that a glob matches are read at once, each by a short request',
+    meaning: 'maximum databases matching a glob that are read at once, each by a short request',
   }),
   SIDECAR_MEMORY: described(bytes('64kb').prefault('12mb'), {
     argument: 'size',
-    meaning: 'the most bytes of documents in flight at once; one handler takes no more than half',
+    meaning: 'maximum bytes of documents in flight; one handler uses at most half of it',
   }),
   SIDECAR_LEASE: described(duration('1s').prefault('30s'), {
     argument: 'time',
-    meaning: 'how long another worker believes a claim of this one without a heartbeat; half of it for the worker',
+    meaning:
+      'a claim that is not renewed for this long may be taken over by another worker; a worker without a heartbeat for half of it is dead',
   }),
   SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
     argument: 'time',
-    meaning: 'how long running handlers may take to end when the sidecar stops',
+    meaning: 'how long the sidecar waits for running handlers when it stops',
   }),
   SIDECAR_LOG_LEVEL: described(
     z

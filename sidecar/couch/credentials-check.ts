@@ -36,7 +36,8 @@ export function createCredentialsCheck({ couch, clock, log }: CredentialsCheckOp
     const { kind, reason, waitMs } = await ask(couch, signal)
     const isNews = reason !== refusal || waitMs === AGAIN_MS
     if (reason !== undefined && isNews) log.error({ url: couch.url, reason, retryInMs: waitMs }, REFUSED)
-    if (kind === 'accepted' && refusal !== undefined) log.info({ url: couch.url }, 'CouchDB takes the sidecar again')
+    if (kind === 'accepted' && refusal !== undefined)
+      log.info({ url: couch.url }, 'CouchDB accepts the credentials of the sidecar again')
     refusal = reason
     return waitMs
   }

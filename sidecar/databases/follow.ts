@@ -44,7 +44,7 @@ export async function followDatabase(options: FollowOptions, signal: AbortSignal
       options.onEngine(engine)
       return engine.run(signal)
     }
-    log.warn(`there is no database ${name}; it is waited for`)
+    log.warn(`database ${name} does not exist; waiting until it is created`)
     await clock.sleep(AGAIN_MS, signal)
   }
 }

@@ -42,7 +42,7 @@ export function createSweep({ couch, trackedDatabases, trackedOf, isOurs, find, 
     const isKept = new Set(ours)
     for (const [name, tracked] of trackedDatabases) {
       tracked.missing = there.has(name) ? 0 : tracked.missing + 1
-      if (tracked.missing === MISSING_LOOKS) log.info({ db: name }, 'the database is gone; it is not visited any more')
+      if (tracked.missing === MISSING_LOOKS) log.info({ db: name }, 'the database was deleted; it is no longer visited')
       if (tracked.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(tracked)
     }
     const checkpoints = new Map(ours.map((name) => [name, trackedDatabases.get(name)?.known.checkpoint])) // a visit may move them meanwhile

@@ -145,7 +145,8 @@ export class Attempts {
 
   /** Only the end of all retries, or a mistake of ours, comes here. */
   #crashed(attempt: Attempt, thrown: unknown): AttemptEnd {
-    if (!attempt.stopped) this.#options.log.error({ doc: attempt.id, err: thrown }, 'an attempt broke off')
+    if (!attempt.stopped)
+      this.#options.log.error({ doc: attempt.id, err: thrown }, 'internal error: an attempt broke off')
     return attempt.stopped ? 'given-up' : 'not-taken'
   }
 

@@ -86,7 +86,7 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     const what = tries === 1 ? '1 try' : `${tries} tries`
     if (outcome.kind === 'rejected')
       log.warn({ ...line, retry }, 'rejected by its handler: the document is in state error')
-    else log.error({ ...line, retry }, `gave up after ${what}${lastedFor(attempt.doc)}; bring it back with: ${retry}`)
+    else log.error({ ...line, retry }, `gave up after ${what}${lastedFor(attempt.doc)}; retry with: ${retry}`)
   }
 
   function tellDone({ id, doc, registration: { type, state } }: Attempt): void {
@@ -94,7 +94,7 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     const line = { doc: id, type, state, next: doc.state }
     if (failedIn === undefined && !parked) return log.info(line, 'handled')
     const retry = retryCommand(database, id)
-    log.error({ ...line, retry }, 'the handler is done, but CouchDB refuses its result')
+    log.error({ ...line, retry }, 'the handler has finished, but CouchDB refuses its result')
   }
 
   return (attempt, outcome) => {
@@ -107,7 +107,7 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
       case 'rejected':
         return tellFailed(attempt, outcome)
       case 'stopped':
-        return log.warn({ doc: attempt.id, type, state }, 'the sidecar stopped before its handler was done')
+        return log.warn({ doc: attempt.id, type, state }, 'the sidecar stopped before the handler finished')
       case 'claim-lost':
         return undefined
     }

@@ -150,7 +150,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       await options.prepare?.(stopped)
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
-      log.warn({ code: thrown.code, reason: thrown.message }, 'the design document could not be brought')
+      log.warn({ code: thrown.code, reason: thrown.message }, 'cannot deploy the design document')
     }
   }
 

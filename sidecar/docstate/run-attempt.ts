@@ -136,7 +136,7 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
     const known = refused.has(claim.failure.reason) || refused.size >= MAX_REASONS
     log[known ? 'debug' : 'error'](
       { doc: attempt.id, code: claim.failure.code, reason: claim.failure.reason },
-      'CouchDB refuses the claim; it is tried again every 30 s',
+      'CouchDB refuses the claim; trying again every 30 s',
     )
     refused.add(claim.failure.reason)
   }

@@ -90,7 +90,8 @@ export function createSaveOutcome({
       telemetry.written(attempt)
       tell(attempt, outcome)
     } else if (outcome.kind === 'stopped') tell(attempt, outcome)
-    if (written?.kind === 'refused') log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of it')
+    if (written?.kind === 'refused')
+      log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of the outcome')
     else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {
       log.warn(ids, 'the document was taken over while its handler ran; its outcome is not saved')
     }

@@ -18,7 +18,7 @@ export function createStartTimeout({ writeDoc, clock, log }: StartTimeoutOptions
     const docstate = { ...docstateOf(doc), state: String(doc.state), timeout_at: isoTime(clock.now() + afterMs) }
     const outcome = await writeDoc(attempt, withDocstate(doc, docstate))
     if (outcome.kind !== 'refused') return 'settled'
-    log.warn({ doc: id, ...outcome.failure }, 'CouchDB refuses to have the end of a state written down')
+    log.warn({ doc: id, ...outcome.failure }, 'CouchDB refuses to store the timeout of a state')
     return 'not-taken'
   }
 }

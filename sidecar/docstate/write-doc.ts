@@ -154,7 +154,7 @@ export function createWriteDoc({
   }
 }
 
-const TROUBLE = 'CouchDB has not stored a document yet; it is tried again until it is known what became of it'
+const TROUBLE = 'CouchDB has not confirmed a write yet; asking again until the outcome is known'
 
 /** Somebody else found our claim dead: the document waits in our state, and not by a write of ours. */
 function takenOver(attempt: Attempt, current: Doc | undefined): boolean {

@@ -61,7 +61,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'feed:restarted': {
     about: 'database',
-    when: 'the feed begins again from its start; what the database says was handled is not handled again',
+    when: 'reading the feed again from its start; what the database says was handled is not handled again',
     fields: { why: '`database-recreated`, `database-restored` (from an older copy) or `malformed-checkpoint`' },
   },
   'claim:won': {
@@ -119,7 +119,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'index:failed': {
     about: 'index',
-    when: 'an index could not be built; it is tried again',
+    when: 'cannot build an index; trying again',
     fields: { ...WHY, retry_in_ms: 'milliseconds until then' },
   },
   'mail:sent': {

@@ -64,8 +64,7 @@ export function createCapacity({ database, limit, clock, log }: CapacityOptions)
       const { waiting, kept } = there
       const wasFull = full
       full = waiting >= limit || kept >= limit * KEPT
-      if (full && !wasFull)
-        log.warn({ waiting, kept, limit }, 'the inbox takes no more devices: too many wait, or are kept')
+      if (full && !wasFull) log.warn({ waiting, kept, limit }, 'the inbox is full: too many devices wait, or are kept')
       const isScarce = kept >= (limit * KEPT) / 2 || (type === 'device' && waiting >= limit / 2)
       const isFull = kept >= limit * KEPT || (type === 'device' && waiting >= limit)
       if (isFull || (isScarce && !hasShare())) return false

@@ -99,10 +99,7 @@ export class Builds {
       return { kind: 'given-up' }
     }
     this.failures += 1
-    log[count === 1 ? 'warn' : 'debug'](
-      { database, ddoc, code, reason },
-      'an index could not be built; it is tried again',
-    )
+    log[count === 1 ? 'warn' : 'debug']({ database, ddoc, code, reason }, 'cannot build an index; trying again')
     const index = kind === 'view' ? null : name
     events.channel('index:failed')?.publish({ database, ddoc, index, code, reason, retry_in_ms: retryInMs })
     return { kind: 'failed', retryInMs }

@@ -125,7 +125,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
   async function findKen(server: Server, signal: AbortSignal): Promise<void> {
     const found = await findServersKen(quick, server, { signal })
     if (found === 'on' && serversKen !== 'on')
-      log.info('the server builds indexes itself: what it leaves is built here')
+      log.info('the server builds indexes itself (ken); the sidecar builds those that ken leaves out')
     serversKen = found
   }
 

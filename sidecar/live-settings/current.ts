@@ -62,7 +62,7 @@ export class Current {
   /** Once for as long as the same is wrong. */
   #complain(part: Part, reason: string): void {
     if (reason !== '' && reason !== this.#said.get(part)) {
-      this.#options.log.warn({ part, reason }, 'live settings that cannot be used are ignored; their defaults hold')
+      this.#options.log.warn({ part, reason }, 'invalid live settings are ignored; their defaults apply')
     }
     this.#said.set(part, reason)
   }

@@ -98,7 +98,7 @@ export class Heartbeats {
     this.#warned.add(docId)
     this.#options.log.warn(
       { role: this.#role, worker: id },
-      'another process is this worker too; give each its own name',
+      'another process has the name of this worker; give each its own SIDECAR_NAME',
     )
     return true
   }

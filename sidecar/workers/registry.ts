@@ -89,7 +89,7 @@ export function createRegistry(options: RegistryOptions): Registry {
         if (!(thrown instanceof CouchError)) throw thrown
         troubles += 1
         const level = troubles === WARN_AFTER ? 'warn' : 'debug'
-        log[level]({ role: role.name, code: thrown.code, reason: thrown.message }, 'cannot see the other workers')
+        log[level]({ role: role.name, code: thrown.code, reason: thrown.message }, 'cannot read the list of workers')
       }
       await clock.sleep(role.pauseMs(), stop.signal).catch(() => undefined)
     }

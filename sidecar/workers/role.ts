@@ -113,7 +113,7 @@ export class Role {
     const dead = [...found.values()].filter(({ _id }) => this.#signs.isSilent(_id) && !this.#own.has(_id))
     for (const doc of dead) {
       const worker = memberFrom(doc).id
-      if (await removeMember(database, doc, signal)) log.warn({ role: this.name, worker }, 'a worker is dead; removed')
+      if (await removeMember(database, doc, signal)) log.warn({ role: this.name, worker }, 'removed a dead worker')
       found.delete(doc._id)
     }
   }

@@ -94,7 +94,7 @@ test.each(Object.keys(saves))('killed while it saves: %s', async (name) => {
 test('told twice to stop, it ends at once', async () => {
   const { sidecar } = await startHeld('unsafe', { SIDECAR_GRACE: '300s' })
   const stopped = sidecar.stop()
-  await eventually(() => expect(sidecar.log.map(({ msg }) => msg).join()).toContain('told again it ends at once'))
+  await eventually(() => expect(sidecar.log.map(({ msg }) => msg).join()).toContain('Press Ctrl-C again to exit now'))
   expect(await Promise.all([stopped, sidecar.stop()])).toEqual([1, 1])
 })
 

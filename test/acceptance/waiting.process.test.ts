@@ -44,7 +44,7 @@ test('a database of SIDECAR_DATABASES that is not there', async () => {
   const [control, name] = [await createControl(), uniqueName('orders')]
   onTestFinished(() => deleteDb(name))
   const { log } = await startSidecar(settingsOf(control, { SIDECAR_DATABASES: name, SIDECAR_HANDLERS: module }))
-  const said = { level: 40, msg: `there is no database ${name}; it is waited for` }
+  const said = { level: 40, msg: `database ${name} does not exist; waiting until it is created` }
   await eventually(() => expect(log).toContainEqual(expect.objectContaining(said)))
   const orders = createTestCouch().db(name)
   await orders.create()

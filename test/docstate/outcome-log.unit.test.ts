@@ -44,7 +44,7 @@ test('by default a mail server may be away for a day', async () => {
   expect(lines.at(-1)).toMatchObject({
     level: 50,
     msg: expect.stringMatching(
-      /^gave up after 20 tries in (2[4-9]|3\d) h; bring it back with: couchdb-sidecar retry shop o$/,
+      /^gave up after 20 tries in (2[4-9]|3\d) h; retry with: couchdb-sidecar retry shop o$/,
     ) as string,
   })
 })

@@ -26,7 +26,7 @@ test('two processes of one name are told so, once', async () => {
   const lines = () => [...toOne.mock.calls, ...toTwo.mock.calls].map(([line]) => line as string)
   await eventually(() => expect(lines()).not.toEqual([]))
   await sleep(5000)
-  for (const line of lines()) expect(line).toMatch(/"worker":"a".*another process is this worker too/)
+  for (const line of lines()) expect(line).toMatch(/"worker":"a".*another process has the name of this worker/)
   for (const told of [toOne, toTwo]) expect(told.mock.calls.length).toBeLessThan(2)
 })
 

@@ -60,7 +60,7 @@ export function createResolve(options: ResolveOptions): RunAttempt {
       onFault: (fault) =>
         log.error(
           { doc: id, type, fault: failureOf(fault).reason, stack: stackOf(fault) },
-          'the resolver failed; its document is merged as those without one',
+          'the resolver failed; the document is merged by the default rules',
         ),
     })
     const { _rev } = branches.leaves[0]!
@@ -122,7 +122,7 @@ export function createResolve(options: ResolveOptions): RunAttempt {
         if (written.kind !== 'done') return written
       }
       const types = typed.strange.map(({ type }) => type)
-      if (types.length > 0) log.warn({ doc: id, type: typed.type, types }, 'branches of other types were taken out')
+      if (types.length > 0) log.warn({ doc: id, type: typed.type, types }, 'removed branches of other types')
     }
     return takeOut(id, others)
   }

@@ -132,7 +132,8 @@ export class Backlog {
       }
     })
     for (const [at, { queue }] of inTime ? [] : full.entries()) {
-      if (queue.share.used === held[at]) log.warn(namesOf(queue), 'none of its handlers has ended for a minute')
+      if (queue.share.used === held[at])
+        log.warn(namesOf(queue), 'no handler has ended for a minute; its byte budget is used up')
     }
   }
 

@@ -32,7 +32,7 @@ export function createReadInParts(database: Database, attempts: Attempts, log: L
     const failed: string[] = []
     const onFailed = (id: string, reason: string) => {
       failed.push(id)
-      log.warn({ doc: id, reason }, 'a document cannot be read; it is tried again every 30 s')
+      log.warn({ doc: id, reason }, 'cannot read a document; trying again every 30 s')
     }
     try {
       const found = await database.getMany(ids, { signal, onFailed })

@@ -87,7 +87,10 @@ export function createResync(options: ResyncOptions): Resync {
       delayQueue.later(later)
       isListed &&= wasListed
       if (!(thrown instanceof CouchError)) throw thrown
-      log.warn({ code: thrown.code, reason: thrown.message }, 'could not list the documents in handled states')
+      log.warn(
+        { code: thrown.code, reason: thrown.message },
+        'cannot list the documents in handled states; trying again',
+      )
       if (thrown.code === 'not_found') await prepare(signal)
       return isListed ? resyncMs : Math.min(resyncMs, UNLISTED_MS)
     } finally {

@@ -163,10 +163,10 @@ export class Watch {
         this.#lag.lost()
         counts.feed.rewound += 1
         telemetry.channel('feed:restarted')?.publish({ database, why: event.why })
-        log.warn({ why: event.why }, 'the feed begins again from its start')
+        log.warn({ why: event.why }, 'reading the feed again from its start')
         return event.why === 'malformed-checkpoint' ? undefined : this.#options.onReplaced(signal)
       case 'connected':
-        if (this.#trouble) log.info('the feed is back')
+        if (this.#trouble) log.info('the feed is connected again')
         if (!this.#following) telemetry.channel('feed:connected')?.publish({ database })
         this.#following = true
         this.#isBroken = false
@@ -182,7 +182,7 @@ export class Watch {
         counts.feed.broken += 1
         const { code, message: reason } = error
         telemetry.channel('feed:broken')?.publish({ database, code, reason, retry_in_ms: Math.round(retryInMs) })
-        return log[news ? 'warn' : 'debug']({ code, reason, retryInMs }, 'the feed is broken')
+        return log[news ? 'warn' : 'debug']({ code, reason, retryInMs }, 'the feed is broken; reconnecting')
       }
     }
   }

@@ -101,7 +101,7 @@ export class EventWriter {
       try {
         await this.#carryOut(ids)
         this.#writingSince = undefined
-        if (failures > 0) log.info('database events are written again')
+        if (failures > 0) log.info('database events can be written again')
         failures = 0
       } catch (thrown) {
         if (signal.aborted) return
@@ -115,7 +115,7 @@ export class EventWriter {
         const waitMs = thrown.retry === 'soon' ? fullJitter(BACKOFF, failures, random) : SLOWLY_MS
         log[failures === 1 ? 'warn' : 'debug'](
           { code: thrown.code, reason: thrown.message, waitMs },
-          'database events cannot be written; they are kept',
+          'cannot write database events; keeping them until CouchDB takes them',
         )
         await clock.sleep(waitMs, signal).catch(() => undefined)
       }

@@ -115,7 +115,7 @@ test('tries that are due find their way when their handler is behind', async () 
   await expectAllDone(db, 200)
 })
 
-test('says when none of its handlers has ended for a minute, and is quiet while they do', async () => {
+test('says when no handler has ended for a minute; its byte budget is used up, and is quiet while they do', async () => {
   const share = createByteBudget(100).share()
   while (share.tryEnter(10));
   const handler = () => Promise.resolve()
@@ -143,7 +143,9 @@ test('says when none of its handlers has ended for a minute, and is quiet while 
   await vi.waitFor(() => expect(clock.sleeping).toBe(1))
   await clock.advance(60_000)
   await vi.waitFor(() => expect(write).toHaveBeenCalledOnce())
-  expect(write.mock.calls[0]![0]).toMatch(/"type":"slow","state":"new".*none of its handlers has ended for a minute/)
+  expect(write.mock.calls[0]![0]).toMatch(
+    /"type":"slow","state":"new".*no handler has ended for a minute; its byte budget is used up/,
+  )
   stopping.abort(new Error('the test is over'))
   await expect(running).rejects.toThrow('the test is over')
 })
