@@ -1,6 +1,6 @@
 import type { CallOptions, Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { readInParts } from '../couch/read-in-parts.ts'
 import { normaliseAddress, ownerRoleOf } from '../devices/names.ts'
 import type { Account, Ownership, StoredAccount } from './documents.ts'
@@ -40,15 +40,10 @@ export function createAccounts(control: Database): Accounts {
     next: (there: StoredAccount | undefined) => Account | undefined,
     options: CallOptions,
   ): Promise<StoredAccount | undefined> {
-    for (let tries = 1; ; tries++) {
+    return repeatOnConflict(TRIES, async () => {
       const account = next(await find(accountIdOf(address), options))
-      if (!account) return undefined
-      try {
-        return { ...account, _rev: await control.put(account, options) }
-      } catch (thrown) {
-        if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
-      }
-    }
+      return account && { ...account, _rev: await control.put(account, options) }
+    })
   }
 
   return {

@@ -1,5 +1,5 @@
 import { isoTime } from '../core/clock.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import type { Documents } from '../devices/documents.ts'
 import { mailboxHashOf } from '../devices/names.ts'
 
@@ -67,16 +67,12 @@ async function write(
   now: number,
   next: (lines: readonly Line[]) => readonly Line[] | undefined,
 ): Promise<boolean> {
-  for (let tries = 1; ; tries++) {
+  return repeatOnConflict(TRIES, async () => {
     const ledger = await documents.find(_id)
     const mails = next(((ledger?.mails ?? []) as Line[]).filter(({ at }) => Date.parse(at) > now - HOUR_MS))
     if (!mails) return false
-    try {
-      const docstate = { state: 'counting', timeout_at: isoTime(now + HOUR_MS) } // none of these counts any more then
-      await documents.put({ ...ledger, _id, type: 'mail_ledger', state: 'counting', mails, docstate })
-      return true
-    } catch (thrown) {
-      if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
-    }
-  }
+    const docstate = { state: 'counting', timeout_at: isoTime(now + HOUR_MS) } // none of these counts any more then
+    await documents.put({ ...ledger, _id, type: 'mail_ledger', state: 'counting', mails, docstate })
+    return true
+  })
 }

@@ -1,5 +1,5 @@
 import type { CallOptions, Database } from '../couch/database.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import type { DdocResult } from './report.ts'
 import { planStep, type Plan, type Step } from './plan.ts'
 
@@ -27,15 +27,13 @@ export async function writePlan(
 
 /** Writes one design document. Where somebody was faster, compares again with what is there now. */
 export async function writePatiently(database: Database, planned: Step, options?: CallOptions): Promise<DdocResult> {
+  let isPlanned = true
   let step = planned
-  for (let round = 1; ; round++) {
-    try {
-      return await writeStep(database, step, options)
-    } catch (thrown) {
-      if (!isCouchError(thrown, 'conflict') || round === ROUNDS) throw thrown
-    }
-    step = await planStep(database, step, options)
-  }
+  return repeatOnConflict(ROUNDS, async () => {
+    if (!isPlanned) step = await planStep(database, step, options)
+    isPlanned = false
+    return writeStep(database, step, options)
+  })
 }
 
 /** Writes one design document as it was planned, or throws that somebody was faster. */

@@ -8,7 +8,7 @@
  * for another mail in between does not free any.
  */
 import type { StoredDoc } from '../couch/documents.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { hashCode } from './codes.ts'
 import type { Documents } from './documents.ts'
 import { guessesIdOf } from './names.ts'
@@ -39,7 +39,7 @@ export async function countAttempt(
 ): Promise<readonly TriedCode[]> {
   const _id = guessesIdOf(deviceId)
   const guess = hashCode(code)
-  for (let tries = 1; ; tries++) {
+  return repeatOnConflict(TRIES, async () => {
     const stored = await documents.find(_id)
     const guesses = triedCodesIn(stored, now)
     const others = guesses.filter((known) => known.guess !== guess)
@@ -47,18 +47,14 @@ export async function countAttempt(
       return guesses
     }
     const more = [...others, { guess, until }]
-    try {
-      const timeout_at = more
-        .map((one) => one.until)
-        .sort()
-        .at(-1)
-      const docstate = { state: 'counting', timeout_at } // none of these counts any more then
-      await documents.put({ ...stored, _id, type: 'guesses', state: 'counting', guesses: more, docstate })
-      return more
-    } catch (thrown) {
-      if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
-    }
-  }
+    const timeout_at = more
+      .map((one) => one.until)
+      .sort()
+      .at(-1)
+    const docstate = { state: 'counting', timeout_at } // none of these counts any more then
+    await documents.put({ ...stored, _id, type: 'guesses', state: 'counting', guesses: more, docstate })
+    return more
+  })
 }
 
 export const isCounted = (guesses: readonly TriedCode[], code: string): boolean =>

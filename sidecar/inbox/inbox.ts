@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Home } from '../accounts/home.ts'
 import type { Clock } from '../core/clock.ts'
 import type { CallOptions, Database } from '../couch/database.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { arrivalOf, type Sent } from './arrival.ts'
 import type { InboxCounts } from './counts.ts'
 import { decide, type Decision, lastRevision } from './decide.ts'
@@ -55,18 +55,14 @@ export function createInbox({ database, homeOf, limit, clock, counts, log }: Inb
   async function receive(sent: Sent, hasShare: () => boolean): Promise<Received> {
     const arrival = arrivalOf(sent)
     if (typeof arrival === 'string') return { kind: 'refused', reason: arrival }
-    for (let tries = 1; ; tries++) {
+    return repeatOnConflict(TRIES, async () => {
       const before = await database.find(arrival.id)
       const decision = decide(arrival, before)
       if (decision.kind !== 'write') return decision
       if (!before && !(await room.take(decision.doc.type as StrangersType, hasShare))) return { kind: 'full' }
-      try {
-        await database.put(decision.doc)
-        return { kind: 'taken', rev: decision.rev }
-      } catch (thrown) {
-        if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
-      }
-    }
+      await database.put(decision.doc)
+      return { kind: 'taken', rev: decision.rev }
+    })
   }
 
   return {

@@ -92,7 +92,7 @@ test('beyond so many devices that wait for their owners no more are taken, but a
   const bulk = await rig.post({ docs: [{ ...three, _rev: '1-a' }], new_edits: false }, '/_bulk_docs')
   expect(bulk.status).toBe(429)
   expect(rig.counts.turnedAway).toEqual({ rate: 0, full: 2 })
-  expect(rig.logged.filter((line) => line.includes('too many wait'))).toHaveLength(1)
+  expect(rig.logged.filter((line) => line.includes('too many devices wait'))).toHaveLength(1)
 
   expect((await rig.post(one)).status).toBe(201)
   await answerDevice(rig, one, { state: 'confirming' })

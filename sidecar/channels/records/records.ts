@@ -1,5 +1,5 @@
 import type { CallOptions, Database } from '../../couch/database.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { repeatOnConflict } from '../../couch/repeat-on-conflict.ts'
 import { readInParts } from '../../couch/read-in-parts.ts'
 import { isRecord, type ChannelRecord, type StoredRecord } from '../documents.ts'
 
@@ -31,18 +31,13 @@ export function createRecords(control: Database): Records {
     find,
     among: async (ids, options) => (await readInParts(control, ids, options)).filter(isRecord),
     async write(id, next, options) {
-      for (let tries = 1; ; tries++) {
+      await repeatOnConflict(TRIES, async () => {
         const there = await find(id, options)
         const made = await next(there)
         if (!made) return
         const { docstate: _entry, error: _error, ...record } = made
-        try {
-          await control.put({ ...record, ...(there && { _rev: there._rev }) }, options)
-          return
-        } catch (thrown) {
-          if (!isCouchError(thrown, 'conflict') || tries === TRIES) throw thrown
-        }
-      }
+        await control.put({ ...record, ...(there && { _rev: there._rev }) }, options)
+      })
     },
   }
 }
