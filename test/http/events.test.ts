@@ -67,7 +67,7 @@ test('a heartbeat comes while nothing happens', async () => {
 })
 
 test('a reader that does not take what comes is told so and cut off; the others miss nothing', async () => {
-  const { events, counts, url, port } = await startEventFeeds({ limit: 512 * 1024 })
+  const { events, counts, url, port } = await startEventFeeds({ limit: 512 * 1024, patienceMs: 60_000 })
   const slow = connect(port, '127.0.0.1')
   onTestFinished(() => void slow.destroy())
   await once(slow, 'connect')
