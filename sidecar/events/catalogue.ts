@@ -99,7 +99,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'document:parked': {
     about: 'document',
-    when: 'nobody knows whether the effect happened: a person decides',
+    when: 'it is unknown whether the effect happened: an operator decides',
     fields: { reason: WHY.reason },
   },
   'document:failed': {

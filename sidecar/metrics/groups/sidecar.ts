@@ -13,7 +13,7 @@ export const ofSidecar = defineGroup({
     }),
     workers: gauge(
       'workers',
-      'Sidecars that share the control database; no number while nobody knows.',
+      'Sidecars that share the control database; no number while that is unknown.',
       'workers/role.ts',
     ),
     memory_used_bytes: gauge('bytes', 'Memory that documents in flight take.', BYTE_BUDGET),
