@@ -30,13 +30,13 @@ export const writesEvents =
     options.global_changes === globalChangesDb
 
 /** Whether a sidecar keeps the accounts of this control database. */
-export const keepsAccounts =
+export const managesAccounts =
   (controlDb: string) =>
   ({ options }: Member): boolean =>
     (options.control as { database?: unknown } | undefined)?.database === controlDb
 
 /** Whether a sidecar builds indexes. */
-export const keepsIndexes = ({ options }: Member): boolean => options.indexes === true
+export const buildsIndexes = ({ options }: Member): boolean => options.indexes === true
 
 /** Whether a sidecar handles what waits in this state. What others write of themselves may be anything. */
 export function hasCapability({ options }: Member, database: string, { type, state }: TypeAndState): boolean {

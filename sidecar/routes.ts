@@ -9,7 +9,7 @@ import type { CredentialsCheck } from './couch/credentials-check.ts'
 import type { Sessions } from './couch/session.ts'
 import { createConfirmations } from './devices/confirmations.ts'
 import { couchHashing, embeddedHashing } from './devices/passwords.ts'
-import { keepsIndexes, ROLE } from './capabilities.ts'
+import { buildsIndexes, ROLE } from './capabilities.ts'
 import { mailboxPage } from './embedded/mailbox-page.ts'
 import type { MailCatcher } from './embedded/start.ts'
 import type { Events } from './events/channels.ts'
@@ -91,7 +91,7 @@ export function createRoutes(options: RoutesOptions): Hono[] {
 
 const othersIn = (registry: Registry, self: string) =>
   (registry.members(ROLE)?.members ?? [])
-    .filter((member) => member.id !== self && keepsIndexes(member))
+    .filter((member) => member.id !== self && buildsIndexes(member))
     .map(({ id }) => id)
 
 /** Mails hold links that confirm: they are shown to this machine only, and not where a proxy opens it to others. */

@@ -28,7 +28,7 @@ import type { Templates } from './mail/templates.ts'
 import { createDbUpdates } from './global-changes/reading/db-updates.ts'
 import { createGlobalChanges } from './global-changes/writing/global-changes.ts'
 import { partitionBuckets } from './global-changes/writing/bucket-partition.ts'
-import { capabilitiesOf, hasCapability, keepsAccounts, keepsIndexes, ROLE, writesEvents } from './capabilities.ts'
+import { capabilitiesOf, hasCapability, managesAccounts, buildsIndexes, ROLE, writesEvents } from './capabilities.ts'
 import { patternsOf } from './databases/patterns.ts'
 import { serveDatabases } from './databases/serve.ts'
 import { createRoutes, MAILBOX, showsMails } from './routes.ts'
@@ -173,11 +173,11 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     live.onChange('global_changes', (now) => globalChanges.change(now), signal)
     const indexes = createIndexes({
       ...{ couch: looking, patient: waiting, settings: live.of('ken'), events, clock, random, log },
-      partition: createNamePartition({ ...who, takesPart: keepsIndexes, signal }),
+      partition: createNamePartition({ ...who, takesPart: buildsIndexes, signal }),
       areTold,
     })
     live.onChange('ken', (now) => indexes.change(now), signal)
-    const partition = createNamePartition({ ...who, takesPart: keepsAccounts(controlDb), signal })
+    const partition = createNamePartition({ ...who, takesPart: managesAccounts(controlDb), signal })
     const noting = { indexes, database: couch.db(controlDb), worker: name, clock, log }
     const parts = [
       (until: AbortSignal) => credentialsCheck.watch(until),

@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 import type { Couch } from '../couch/client.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { keepsIndexes } from '../capabilities.ts'
+import { buildsIndexes } from '../capabilities.ts'
 import { measureIndexes, type Measured } from '../indexes/measure.ts'
 import { readNotes, type Note } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
@@ -47,7 +47,7 @@ async function indexesIn(
   controlDb: string,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const keepers = workers.filter(keepsIndexes).map(({ id }) => id)
+  const keepers = workers.filter(buildsIndexes).map(({ id }) => id)
   const notes = await readNotes(couch.db(controlDb), keepers, signal)
   return indexLines(await measureIndexes(couch, databases, signal), notes)
 }

@@ -27,7 +27,7 @@ export interface BuilderOptions {
   /** Of the server as it is now. */
   readonly kinds: () => Kinds
   /** Whether the indexes of this database are to be kept here. */
-  readonly isKept: (database: string) => boolean
+  readonly isBuiltHere: (database: string) => boolean
   /** How many workers have the channels together. */
   readonly workers: () => number
   readonly settings: () => KenSettings
@@ -65,8 +65,8 @@ export class Builder {
 
   /** Something has changed in a database. */
   add(database: string): void {
-    const { book, clock, isKept } = this.#options
-    if (!isKept(database)) return this.remove(database)
+    const { book, clock, isBuiltHere } = this.#options
+    if (!isBuiltHere(database)) return this.remove(database)
     book.touch(database, clock.now())
     this.queue.add(database)
     this.#wake()
@@ -123,7 +123,7 @@ export class Builder {
 
   #takeNext(): void {
     const database = this.queue.take()!
-    if (!this.#options.isKept(database)) this.remove(database)
+    if (!this.#options.isBuiltHere(database)) this.remove(database)
     else if (this.#looking.has(database)) this.#looking.set(database, true)
     else this.#go(this.#lookAt(database))
   }

@@ -129,7 +129,7 @@ const MOST_QUESTIONS = 3
  */
 async function bringUpToDate(options: JobOptions, signal: AbortSignal): Promise<boolean> {
   const { kind, index, target, looksFirst, clock, onProgress } = options
-  const isThere = ({ seq, lag }: Progress) => lag === 0 || seq >= target
+  const isUpToDate = ({ seq, lag }: Progress) => lag === 0 || seq >= target
   const look = async () => {
     const progress = await kind.read(index, target, signal)
     onProgress(progress)
@@ -138,7 +138,7 @@ async function bringUpToDate(options: JobOptions, signal: AbortSignal): Promise<
 
   kind.begin?.(index)
   let last = looksFirst ? await look() : undefined
-  if (last && isThere(last)) return false
+  if (last && isUpToDate(last)) return false
   if (!last?.isRunning) await kind.build(index, target, signal)
   let still = 0
   let questions = 0
@@ -148,7 +148,7 @@ async function bringUpToDate(options: JobOptions, signal: AbortSignal): Promise<
       signal,
     )
     const progress = await look()
-    if (isThere(progress)) return true
+    if (isUpToDate(progress)) return true
     still = progress.isRunning || progress.seq !== last?.seq ? 0 : still + 1
     last = progress
     if (still < STILL) continue

@@ -93,16 +93,16 @@ export function createIndexes(options: IndexesOptions): Indexes {
   let swept = 0
   let started = false
 
-  const isKept = (database: string) => partition.isOurs(database) && !isAmong(database, settings.ignore)
+  const isBuiltHere = (database: string) => partition.isOurs(database) && !isAmong(database, settings.ignore)
   const builds = new Builds({ kinds: () => kinds, isShared: () => serversKen !== 'off', events, clock, log })
   const designDocs = new DesignDocsReader(quick)
   const builder = new Builder({
-    ...{ book, builds, pace, designDocs, isKept, clock, random, log },
+    ...{ book, builds, pace, designDocs, isBuiltHere, clock, random, log },
     ...{ kinds: () => kinds, workers: () => partition.workers(), settings: () => settings },
   })
   const add = (database: string) => builder.add(database)
   const remove = (database: string) => builder.remove(database)
-  const lookAtAll = createSweep({ couch: quick, book, isKept, add, remove })
+  const lookAtAll = createSweep({ couch: quick, book, isBuiltHere, add, remove })
   const sweeps = createPeriodicRun({
     ...{ clock, random, log, everyMs: () => (areTold() ? SWEEP_MS : SWEEP_ALONE_MS) },
     async sweep(signal) {

@@ -7,7 +7,7 @@ export interface SweepOptions {
   readonly couch: Couch
   readonly book: Book
   /** Whether the indexes of this database are to be kept here. */
-  readonly isKept: (database: string) => boolean
+  readonly isBuiltHere: (database: string) => boolean
   readonly add: (database: string) => void
   readonly remove: (database: string) => void
 }
@@ -17,13 +17,13 @@ export interface SweepOptions {
  * longer ours, is removed. Of an older copy that was put back all is forgotten that was known of its indexes. Returns
  * how many were added. Throws `CouchError`.
  */
-export function createSweep({ couch, book, isKept, add, remove }: SweepOptions) {
+export function createSweep({ couch, book, isBuiltHere, add, remove }: SweepOptions) {
   return async (signal: AbortSignal): Promise<number> => {
-    const kept = await listDatabases(couch, isKept, signal)
-    const there = new Set(kept)
+    const databases = await listDatabases(couch, isBuiltHere, signal)
+    const there = new Set(databases)
     for (const database of [...book.databases()]) if (!there.has(database)) remove(database)
     let added = 0
-    for await (const readings of readDatabases(couch, kept, signal)) {
+    for await (const readings of readDatabases(couch, databases, signal)) {
       for (const [database, reading] of readings) {
         const known = book.get(database)
         const { life, changes, seq } = reading

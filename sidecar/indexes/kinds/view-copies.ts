@@ -23,9 +23,9 @@ export function ofViewsWithCopies(servers: Servers): Kind {
     begin: (index) => void goals.delete(index),
     async read(index, target, signal) {
       const progress = await views.read(index, target, signal)
-      const isThere = progress.lag === 0 || progress.seq >= target
+      const isUpToDate = progress.lag === 0 || progress.seq >= target
       const known = goals.get(index)
-      if (known && !isThere) return progress
+      if (known && !isUpToDate) return progress
       const { database, ddoc } = index
       const [copies, tasks] = await Promise.all([
         asFarAsTold(readIndexCopies(quick, database, ddoc, { signal })),
@@ -33,13 +33,13 @@ export function ofViewsWithCopies(servers: Servers): Kind {
       ])
       const goal = known ?? new Goal()
       goals.set(index, goal)
-      const behind = copies.filter((copy) => goal.isBehind(copy))
+      const stale = copies.filter((copy) => goal.isStale(copy))
       const running = tasks.filter((task) => task.database === database && task.ddoc === ddoc && goal.waitsFor(task))
-      if (!isThere || behind.length + running.length === 0) return progress
+      if (!isUpToDate || stale.length + running.length === 0) return progress
       return {
-        seq: Math.min(target - 1, ...behind.map(({ seq }) => seq)),
-        lag: Math.max(1, ...behind.map(({ pending }) => pending)),
-        isRunning: running.length > 0 || behind.some((copy) => copy.isRunning),
+        seq: Math.min(target - 1, ...stale.map(({ seq }) => seq)),
+        lag: Math.max(1, ...stale.map(({ pending }) => pending)),
+        isRunning: running.length > 0 || stale.some((copy) => copy.isRunning),
       }
     },
   }
@@ -65,7 +65,7 @@ class Goal {
   /** By node and shard: which runs were seen. */
   readonly #runs = new Map<string, Set<string>>()
 
-  isBehind({ node, seq, pending }: IndexCopy): boolean {
+  isStale({ node, seq, pending }: IndexCopy): boolean {
     const goal = this.#seqs.get(node) ?? seq + pending
     this.#seqs.set(node, goal)
     return pending > 0 && seq < goal
