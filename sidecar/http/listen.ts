@@ -38,7 +38,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const { app, host, port, signal, headersMs = 10_000, requestMs = 30_000 } = options
   signal.throwIfAborted()
   const server = createAdaptorServer({
-    fetch: app.fetch,
+    fetch: (request, env) => (isMalformed(env.incoming) ? refuse() : app.fetch(request, env)),
     serverOptions: {
       headersTimeout: headersMs,
       requestTimeout: requestMs,
@@ -62,6 +62,13 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const bound = (server.address() as AddressInfo).port
   return { port: bound, url: `http://${nameOf(host)}:${bound}`, close }
 }
+
+/** A header without a name, which the parser of Node before 20.20 lets pass. */
+const isMalformed = ({ rawHeaders }: { readonly rawHeaders: readonly string[] }): boolean =>
+  rawHeaders.some((name, at) => at % 2 === 0 && name === '')
+
+/** As Node answers what its parser does not take. */
+const refuse = () => new Response(null, { status: 400, headers: { Connection: 'close' } })
 
 async function closeServer(server: Server): Promise<void> {
   const closed = once(server, 'close')
