@@ -1,4 +1,4 @@
-/** What the docs refer to is there: pages and their headings, and the tests that show what is said. */
+/** What the docs refer to is there: pages and their headings, files of the code, and the tests that show what is said. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -16,6 +16,14 @@ const headingsOf = (page: string): string[] =>
       .replaceAll(' ', '-'),
   )
 
+const files = ['sidecar', 'ddocs', 'client', 'embedded', 'test', 'bench', 'tools', 'examples'].flatMap((folder) =>
+  readdirSync(folder, { encoding: 'utf8', recursive: true })
+    .filter((path) => !path.includes('node_modules'))
+    .map((path) => join('/', folder, path)),
+)
+/** Files of users, in examples. */
+const isExample = (path: string) => /(^|\/)orders(\/|\.ts$)/.test(path)
+
 test.each(pages)('%s', (page) => {
   const text = readFileSync(page, 'utf8')
   const links = [...text.matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)]*))?\)/g)].map(([, path, heading]) => {
@@ -27,5 +35,8 @@ test.each(pages)('%s', (page) => {
   const tests = [...text.matchAll(/`([\w/.-]+\.test\.ts)`/g)].map(([, path]) =>
     existsSync(join('test', path!)) || existsSync(path!) ? [] : [path],
   )
-  expect([...links, ...tests].flat()).toEqual([])
+  const code = [...text.matchAll(/`([\w./-]+\.tsx?)`/g)].flatMap(([, path]) =>
+    isExample(path!) || path!.includes('.test.') || files.some((file) => file.endsWith(`/${path}`)) ? [] : [path],
+  )
+  expect([...links, ...tests, ...code].flat()).toEqual([])
 })
