@@ -172,7 +172,7 @@ function mask(text: string, secret: 'url' | 'word' | undefined): string {
 }
 
 /**
- * An address without its password, whatever it looks like: up to the last `@` everything is taken for credentials,
+ * An address without its password, also a malformed one: up to the last `@` everything is taken for credentials,
  * because a password with special characters in it makes an address that no parser reads as it was meant. What
  * follows a `?` may hold secrets too.
  */

@@ -116,7 +116,7 @@ function hideCredentials(url: string): string {
 }
 
 /**
- * The results of all checks, or the faults of all of them at once: nobody wants to mend one to be told of the next.
+ * The results of all checks, or the faults of all of them at once, so that the operator mends them together.
  *
  * @throws ConfigError, or the first error that is none
  */

@@ -33,7 +33,7 @@ export function workOut(jobOf: JobOf): (database: string) => WorkedOut {
 
 /**
  * Whose the checkpoints are in databases that are visited: of all workers that look for the same. With another handler,
- * or an end of a state, or other states of a machine, a database is read from its start: there may be documents in it that nobody has asked about.
+ * or an end of a state, or other states of a machine, a database is read from its start: there may be documents in it that were never classified.
  */
 export function ownerOf(table: DispatchTable): string {
   const { registrations, machines, resolvers = new Map<string, unknown>() } = table

@@ -125,7 +125,7 @@ async function tellProgress({ database, steps }: Plan, done: DatabaseReport): Pr
   const unwritten = [...(outcome === 'missing' ? [failed] : []), ...rest].map(({ name }) => name)
   return [
     written.length > 0 ? `written before that: ${written.join(', ')}` : 'nothing was written before that',
-    ...(outcome === 'unknown' ? [`written or not, nobody knows: ${failed.name}`] : []),
+    ...(outcome === 'unknown' ? [`unknown whether it was written: ${failed.name}`] : []),
     ...(unwritten.length > 0 ? [`not written: ${unwritten.join(', ')}`] : []),
     'another run does the rest',
   ]

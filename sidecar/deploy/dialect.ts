@@ -86,7 +86,7 @@ interface FreeName {
   readonly name: string
   /** One place where it is used. */
   readonly node: Identifier
-  /** Also asked for by `typeof`: perhaps the use is safe behind that, which nobody here can judge. */
+  /** Also asked for by `typeof`: perhaps the use is safe behind that, which cannot be judged here. */
   readonly guarded: boolean
 }
 

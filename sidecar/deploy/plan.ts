@@ -87,7 +87,7 @@ async function findObsolete(
 const isSpared = ({ _id, language }: StoredDoc): boolean =>
   _id.startsWith('_design/_') || _id.startsWith(OWN_PREFIX) || _id === '_design/docstate' || language === 'query'
 
-/** What decides the signature of an index, in whatever order its keys are: CouchDB takes another order for another index. */
+/** What decides the signature of an index, in a fixed order of keys: CouchDB takes another order for another index. */
 const ORDERED = ['language', 'options', 'views'] as const
 
 /**

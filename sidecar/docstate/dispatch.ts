@@ -29,7 +29,7 @@ export interface DispatchOptions {
   readonly counts: Counters
   readonly clock: Clock
   readonly log: Logger
-  /** A document did not find room in this queue, and nobody waits with it: the list has it. */
+  /** A document found no room in this queue and is not held: the list has it. */
   readonly onFull: (queue: HandlerQueue) => void
 }
 

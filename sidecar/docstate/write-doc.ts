@@ -114,7 +114,7 @@ export function createWriteDoc({
     let doc = wanted
     let unsure = false
     let sentAt: number | undefined
-    const onSent = () => (attempt.provenAt = sentAt ??= clock.ticks()) // before that nobody could see our claim
+    const onSent = () => (attempt.provenAt = sentAt ??= clock.ticks()) // before that no other worker could see our claim
     for (let tries = 1; ; tries++) {
       const base = attempt.doc
       const hadClaim = holdsClaim(attempt, base)

@@ -98,7 +98,7 @@ interface BoundedStreamOptions {
   readonly patienceMs: number
   /** Called before it is over, if its reader was too slow. */
   readonly onSlow: () => void
-  /** Called once, when it is over for whatever reason. */
+  /** Called once, when it is over for any reason. */
   readonly onClose: () => void
 }
 

@@ -111,7 +111,7 @@ interface JobOptions {
   readonly index: Index
   /** Where the database was when it was decided. */
   readonly target: number
-  /** Asks first whether somebody else is at it, or has done it. */
+  /** Asks first whether it is being built, or has been. */
   readonly looksFirst: boolean
   readonly clock: Clock
   readonly onProgress: (progress: Progress) => void
@@ -119,7 +119,7 @@ interface JobOptions {
 
 /** Between two looks at a build: twice as long each time, but not long where nothing goes on. */
 const [FIRST_MS, LONGEST_PAUSE_MS, LONGEST_IDLE_MS] = [20, 5000, 500]
-/** So many looks in a row that find it idle and no further. Then whoever queries would be told why. */
+/** So many looks in a row that find it idle and no further. Then a query would tell why. */
 const STILL = 3
 const MOST_QUESTIONS = 3
 

@@ -60,7 +60,7 @@ If it was not you, ignore this mail: nothing happens without the code.
 } as const
 
 /**
- * The built-in texts of the mail to somebody who is invited to a channel and has no device yet. It has no link: where the
+ * The built-in texts of the mail to a member who is invited to a channel and has no device yet. It has no link: where the
  * app is to be had, only yours can tell.
  */
 export const inviteTexts = {

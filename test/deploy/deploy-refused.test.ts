@@ -118,7 +118,7 @@ describe('a deploy that breaks off', () => {
     const lost = await errorOf(deploy(couch, db.name, ddocFolder(files)))
     expect(lost.faults.slice(1, 4)).toEqual([
       'nothing was written before that',
-      `written or not, nobody knows: ${db.name}/_design/a`,
+      `unknown whether it was written: ${db.name}/_design/a`,
       `not written: ${db.name}/_design/b, ${db.name}/_design/c`,
     ])
 

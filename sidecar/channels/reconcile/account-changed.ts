@@ -162,7 +162,7 @@ const isOver = (record: StoredRecord, account: StoredAccount): boolean =>
 /** Written together. */
 const TOGETHER = 50
 
-/** False if somebody else has written one of them at the same moment. Throws `CouchError`, and where one is refused. */
+/** False if another writer has changed one of them at the same moment. Throws `CouchError`, and where one is refused. */
 async function writeCopies(database: Database, docs: readonly Doc[], call: CallOptions): Promise<boolean> {
   let isDone = true
   for (let from = 0; from < docs.length; from += TOGETHER) {

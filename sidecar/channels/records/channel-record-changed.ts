@@ -35,7 +35,7 @@ export const notifyMembers =
     return { ...now, state: 'ready' as const, former: [] }
   }
 
-/** Whether all of them may be members. Of a request that nobody has taken yet its own handler says it to the owner. */
+/** Whether all of them may be members. A request that was not accepted yet is answered by its own handler. */
 async function mayJoin(newcomers: Newcomers, record: ChannelRecord, request: Channel, options: CallOptions) {
   const refusal = await newcomers.refusal(record.owner, namedAnew(record, request), options)
   if (!refusal) return true

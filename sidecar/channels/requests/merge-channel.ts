@@ -30,7 +30,7 @@ function ofLaterLife({ ours, theirs, base }: Conflict): Doc | undefined {
   return counting && isAsked ? { ...counting, state: 'new' } : counting
 }
 
-/** Whoever closes a channel means it, whatever else was done to it meanwhile. Undefined if nobody did. */
+/** A closed channel stays closed, even if it was changed meanwhile. Undefined if neither side closed it. */
 function ending({ ours, theirs, base }: Conflict): Doc | undefined {
   const [first, second] = [ours, theirs].filter(isEnding)
   if (!first) return undefined
@@ -41,7 +41,7 @@ function ending({ ours, theirs, base }: Conflict): Doc | undefined {
 
 /**
  * What the owner has changed while the sidecar wrote the document, that has not seen: so it is asked for anew. (It would
- * not be if a request that was seen stayed `new`: nobody could tell the two.) Undefined where nobody knows what was changed, or
+ * not be if a request that was seen stayed `new`: the two would look alike.) Undefined where it is unknown what was changed, or
  * where the owner is to say it anyway.
  */
 function withRequests(conflict: Conflict): Doc | undefined {
@@ -112,7 +112,7 @@ function inOrder({ ours, theirs }: Conflict): readonly [Doc, Doc] {
   return isLater ? [theirs, ours] : [ours, theirs]
 }
 
-/** Whoever is on one list only was removed by the one, or added by the other. */
+/** An address on one list only was removed by the one side, or added by the other. */
 function onBoth(one: unknown, other: unknown): { readonly members?: readonly string[] } {
   const members = mergeMembers(one, other, [...(listOf(one) ?? []), ...(listOf(other) ?? [])])
   return members ? { members } : {}

@@ -1,7 +1,7 @@
 /**
  * One deploy at a time works in a database: the one whose run stands in the record. The record is a document, written
  * with its revision, so of two that reach for it one gets a conflict; what a cluster stores below its quorum does not
- * count. Whoever holds it writes heartbeats. A holder that is silent is dead: the next takes its place, and if it was
+ * count. Its holder writes heartbeats. A holder that is silent is dead: the next takes its place, and if it was
  * only asleep, its next note meets a conflict, and it stops.
  */
 import { randomUUID } from 'node:crypto'
@@ -150,7 +150,7 @@ const busyWith = ({ name }: Database, holder: Holder) =>
 const LOOKS = 20
 
 /**
- * Whether whoever holds the record writes a heartbeat, or does anything at all to it, while it is watched. No clock of
+ * Whether the holder of the record writes a heartbeat, or changes it at all, while it is watched. No clock of
  * another machine is believed: what counts is that something changes.
  */
 async function isAlive(

@@ -123,7 +123,7 @@ export function checkMerged(made: unknown, ours: Doc, machine?: Machine): string
 
 function isPromise(made: object): boolean {
   if (typeof (made as { then?: unknown }).then !== 'function') return false
-  Promise.resolve(made).catch(() => undefined) // nobody else waits for it
+  Promise.resolve(made).catch(() => undefined) // nothing else waits for it
   return true
 }
 

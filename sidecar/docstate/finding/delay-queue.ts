@@ -32,7 +32,7 @@ export class DelayQueue {
     if (grained < this.#until) this.#wake?.()
   }
 
-  /** Something is due then that nobody has to remember: a resync will find it. */
+  /** Something is due then that is not kept here: a resync will find it. */
   later(at: number): void {
     this.#later = Math.min(this.#later, at)
   }

@@ -28,7 +28,7 @@ export interface ResyncOptions {
   readonly log: Logger
   /** Resolves when the feed has been read to its end, and what came is done. The first resync does not wait for ever. */
   readonly whenCaughtUp: () => Promise<unknown>
-  /** Whether it begins with a resync, or somebody knows that there is nothing to be found. */
+  /** Whether it begins with a resync. False where it is known that nothing waits. */
   readonly resyncFirst: boolean
   /** Called when the database is gone. */
   readonly prepare: (signal: AbortSignal) => Promise<void>
@@ -42,7 +42,7 @@ const UNLISTED_MS = 5000
 export interface Resync {
   /** Whether one of them is under way, or the first is still to come. */
   readonly isBusy: boolean
-  /** Another try, a state's end, a lease of somebody else. */
+  /** Another attempt, a state's timeout, a lease of another worker. */
   runDelayed(signal: AbortSignal): Promise<void>
   /** Every minute, and when our partition has changed. */
   runPeriodically(signal: AbortSignal): Promise<void>
@@ -78,7 +78,7 @@ export function createResync(options: ResyncOptions): Resync {
     looks += 1
     const later = delayQueue.forgetLater()
     const wasListed = isListed
-    isListed = true // unless somebody asks for another meanwhile
+    isListed = true // unless another one is asked for meanwhile
     try {
       await listWaiting(signal)
       log.debug('resynced')

@@ -140,7 +140,7 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
 /** What is declared about a state, as sentences about a document in it. */
 function machineLines(type: string, state: string, machines: Machines): string[] {
   const machine = Object.hasOwn(machines, type) ? machines[type] : undefined
-  if (!machine) return [`Nobody declares a machine of ${type}: any state may follow any other.`]
+  if (!machine) return [`No machine is declared for ${type}: any state may follow any other.`]
   const declared = stateIn(machines, type, state)
   if (!declared) return [`The machine of ${type} has no such state, but ${Object.keys(machine).join(', ')}.`]
   const targets = Object.entries(declared.next ?? {}).map(([target, writer]) => `${target} (by the ${writer})`)
@@ -151,7 +151,7 @@ function machineLines(type: string, state: string, machines: Machines): string[]
   ]
 }
 
-/** Undefined where nobody declares it. */
+/** Undefined where it is not declared. */
 function stateIn(machines: Machines, type: string, state: string): State | undefined {
   const machine = (Object.hasOwn(machines, type) ? machines[type] : undefined) ?? {}
   return Object.hasOwn(machine, state) ? machine[state] : undefined

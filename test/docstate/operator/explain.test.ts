@@ -68,7 +68,7 @@ describe('explain tells', () => {
     expect(lines.at(-1)).toBe(
       'The database declares one (unsafe): is SIDECAR_HANDLERS here that of the running sidecar?',
     )
-    expect((await told('paid', { table, guarded: {} })).join()).toContain('Nobody declares a machine of order')
+    expect((await told('paid', { table, guarded: {} })).join()).toContain('No machine is declared for order')
   })
 
   test('that replication brought a revision beside it, and where to look if that stays', async () => {
