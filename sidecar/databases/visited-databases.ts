@@ -5,7 +5,7 @@
 import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
 import { withTimeout } from '../core/timeout.ts'
-import { createPeriodicRun } from '../couch/periodic.ts'
+import { createPeriodicRun } from '../core/periodic.ts'
 import type { VisitedReading } from '../metrics/sources.ts'
 import type { Partitioning } from '../workers/partitioning.ts'
 import { createTracked, forget, type TrackedDatabase } from './tracked-database.ts'

@@ -1,7 +1,7 @@
 import type { Couch } from '../couch/client.ts'
 import type { Doc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { readViewIndex } from '../couch/view-index.ts'
+import { readViewIndex } from '../indexes/view-index.ts'
 import { DeployError } from './errors.ts'
 import { explainFailure } from './explain-failure.ts'
 import { planDeploy, replacesIndex, type Plan, type PlanOptions, type Step, planStep } from './plan.ts'

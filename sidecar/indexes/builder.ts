@@ -17,7 +17,7 @@ import type { Pace } from './pace.ts'
 import { Queue } from '../core/queue.ts'
 import { untilAny } from '../core/until-any.ts'
 import type { KenSettings } from './settings.ts'
-import { CircuitBreaker } from '../couch/circuit-breaker.ts'
+import { CircuitBreaker } from '../core/circuit-breaker.ts'
 
 export interface BuilderOptions {
   readonly book: Book

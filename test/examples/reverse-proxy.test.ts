@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import { seqText } from '../../sidecar/couch/documents.ts'
 import { createUser, setSecurity } from '../ddocs/users.ts'
-import { createPouch } from '../http/pouch.ts'
+import { createPouch } from '../inbox/pouch.ts'
 import { couchUrl, deleteDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'

@@ -6,7 +6,7 @@ import { createTestCouch, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { basic, createServerAdmin } from '../support/server-admin.ts'
-import { openFeed } from './db-updates-rig.ts'
+import { openFeed } from '../global-changes/serving/db-updates-rig.ts'
 
 const FEEDS = [
   '/_events/mail:sent',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { readIndexerTasks } from '../../sidecar/couch/indexer-tasks.ts'
-import { readViewIndex } from '../../sidecar/couch/view-index.ts'
+import { readIndexerTasks } from '../../sidecar/indexes/indexer-tasks.ts'
+import { readViewIndex } from '../../sidecar/indexes/view-index.ts'
 import { uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {

@@ -1,6 +1,6 @@
 /** What becomes of builds when workers, CouchDB or the sidecar itself come and go. */
 import { expect, test } from 'vitest'
-import { readIndexerTasks } from '../../sidecar/couch/indexer-tasks.ts'
+import { readIndexerTasks } from '../../sidecar/indexes/indexer-tasks.ts'
 import { createNamePartition } from '../../sidecar/workers/name-partition.ts'
 import { startRegistry } from '../workers/registries.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'

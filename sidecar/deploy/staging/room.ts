@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Couch } from '../../couch/client.ts'
-import { freeDisk } from '../../couch/disk.ts'
+import { freeDisk } from '../../indexes/disk.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import { readViewIndex } from '../../couch/view-index.ts'
+import { readViewIndex } from '../../indexes/view-index.ts'
 import { DeployError } from '../errors.ts'
 import { copyId } from './copy.ts'
 

@@ -7,7 +7,7 @@
  */
 import type { Couch } from '../../couch/client.ts'
 import type { Doc } from '../../couch/documents.ts'
-import { buildViewIndex, readViewIndex } from '../../couch/view-index.ts'
+import { buildViewIndex, readViewIndex } from '../../indexes/view-index.ts'
 import { DeployError } from '../errors.ts'
 import type { Plan, Step } from '../plan.ts'
 import type { DdocResult } from '../report.ts'

@@ -20,7 +20,7 @@ import type { GlobalChangesSettings } from './settings.ts'
 import type { BucketPartition } from './bucket-partition.ts'
 import { Sources } from './sources.ts'
 import { createSweep } from './sweep.ts'
-import { createPeriodicRun } from '../../couch/periodic.ts'
+import { createPeriodicRun } from '../../core/periodic.ts'
 
 export interface GlobalChangesOptions {
   readonly couch: Couch

@@ -2,7 +2,7 @@
  * Views on a cluster: an index is there when every copy is that can be asked, and none is being built. With writes going
  * on, a copy always lacks something: what it lacked when the build began is all that counts.
  */
-import { readIndexerTasks, type IndexerTask } from '../../couch/indexer-tasks.ts'
+import { readIndexerTasks, type IndexerTask } from '../indexer-tasks.ts'
 import { CouchError } from '../../couch/errors.ts'
 import type { Kind, Servers } from './kind.ts'
 import { ofViews } from './view.ts'

@@ -1,4 +1,4 @@
-import { askViewIndex, buildViewIndex, readViewIndex } from '../../couch/view-index.ts'
+import { askViewIndex, buildViewIndex, readViewIndex } from '../view-index.ts'
 import type { Kind, Servers } from './kind.ts'
 
 const ASK_MS = 60_000

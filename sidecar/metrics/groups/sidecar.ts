@@ -1,7 +1,7 @@
 import { counter, defineGroup, gauge, one } from '../metric.ts'
 
 const BYTE_BUDGET = 'core/byte-budget.ts'
-const READERS = 'http/channel-feed.ts'
+const READERS = 'events/channel-feed.ts'
 const MAILS = 'mail/mailer.ts'
 
 export const ofSidecar = defineGroup({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { freeDisk } from '../../../sidecar/couch/disk.ts'
+import { freeDisk } from '../../../sidecar/indexes/disk.ts'
 import { systemClock } from '../../../sidecar/core/clock.ts'
 import { createTestCouch, deleteDb, needs } from '../../support/couchdb.ts'
 import { skipFor } from '../../support/features.ts'

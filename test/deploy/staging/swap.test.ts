@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { StoredDoc } from '../../../sidecar/couch/documents.ts'
 import type { Progress } from '../../../sidecar/deploy/staging/surroundings.ts'
-import { readViewIndex } from '../../../sidecar/couch/view-index.ts'
+import { readViewIndex } from '../../../sidecar/indexes/view-index.ts'
 import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'

@@ -1,0 +1,124 @@
+/**
+ * The page behind the link in a confirmation mail. Mail scanners follow links, so a GET changes nothing: what confirms
+ * is the POST of the code that the device shows, which no mail holds.
+ *
+ * A browser gets pages; a program that asks for JSON (`Accept: application/json`) gets `{"ok":true}` or CouchDB's
+ * `{"error":…,"reason":…}`, with the same statuses: 200 confirmed, 202 pending, 403 refused, 410 expired.
+ */
+import { Hono, type Context, type MiddlewareHandler } from 'hono'
+import { accepts } from 'hono/accepts'
+import type { Logger } from 'pino'
+import type { ClickOutcome, Confirmations } from '../http/confirmations.ts'
+import { confirmedView, expiredView, formView, pendingView, refusedView } from './confirm-views.ts'
+import { HttpError, methodNotAllowed } from '../http/errors.ts'
+
+export interface ConfirmPageOptions {
+  readonly confirmations: Confirmations
+  readonly log: Logger
+}
+
+const PATH = '/confirm/:device/:code'
+const MAX_ID = 256
+const MAX_CODE = 64
+
+export function confirmPage({ confirmations, log }: ConfirmPageOptions): Hono {
+  const app = new Hono()
+  app.use(PATH, sameOrigin())
+  app.get(PATH, (c) => c.html(formView()))
+  app.post(PATH, async (c) => {
+    const deviceCode = await readDeviceCode(c)
+    const { device: deviceId, code: confirmCode } = c.req.param()
+    const click = { deviceId, confirmCode, deviceCode, signal: c.req.raw.signal }
+    const possible = isPlain(deviceId, MAX_ID) && isPlain(confirmCode, MAX_ID)
+    const outcome: ClickOutcome = possible ? await confirmations.click(click) : { kind: 'refused' }
+    log.debug({ device: deviceId, outcome: outcome.kind }, 'confirm page')
+    return wantsJson(c) ? answerJson(c, outcome) : answerPage(c, outcome, deviceCode)
+  })
+  app.all(PATH, methodNotAllowed('GET', 'HEAD', 'POST'))
+  return app
+}
+
+const wantsJson = (c: Context): boolean =>
+  accepts(c, { header: 'Accept', supports: ['text/html', 'application/json'], default: 'text/html' }) ===
+  'application/json'
+
+function answerPage(c: Context, outcome: ClickOutcome, deviceCode: string) {
+  switch (outcome.kind) {
+    case 'confirmed':
+      return c.html(confirmedView(outcome))
+    case 'pending':
+      return c.html(pendingView(deviceCode), 202)
+    case 'refused':
+      return c.html(refusedView(), 403)
+    case 'expired':
+      return c.html(expiredView(), 410)
+  }
+}
+
+function answerJson(c: Context, outcome: ClickOutcome) {
+  switch (outcome.kind) {
+    case 'confirmed': {
+      const { user, password } = outcome
+      return c.json({ ok: true, user, password })
+    }
+    case 'pending':
+      return c.json({ pending: true, reason: 'Still being worked on. Ask again in a few seconds.' }, 202)
+    case 'refused':
+      return c.json({ error: 'forbidden', reason: 'These codes do not match, or they are not good any more.' }, 403)
+    case 'expired':
+      return c.json({ error: 'expired', reason: 'This link has expired. Ask for a new mail on the device.' }, 410)
+  }
+}
+
+/** Text that CouchDB can store: no control characters, no halves of characters. */
+const isPlain = (text: string, maxLength: number): boolean =>
+  text !== '' && text.length <= maxLength && !/[\p{Cc}\p{Cs}]/u.test(text)
+
+async function readDeviceCode(c: Context): Promise<string> {
+  const given = await readGiven(c)
+  const code = given.length === 1 && typeof given[0] === 'string' ? given[0].trim() : ''
+  if (!isPlain(code, MAX_CODE)) {
+    throw new HttpError(400, 'bad_request', 'Expected the code that the device shows, once, as device_code.')
+  }
+  return code
+}
+
+/** Every value given for `device_code`, of whatever type. */
+async function readGiven(c: Context): Promise<unknown[]> {
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
+  const body = await c.req.text()
+  if (type === 'application/x-www-form-urlencoded') return new URLSearchParams(body).getAll('device_code')
+  if (type === 'application/json') return [(parseJson(body) as { device_code?: unknown } | null)?.device_code]
+  const reason = 'Content-Type must be application/x-www-form-urlencoded or application/json'
+  throw new HttpError(415, 'bad_content_type', reason)
+}
+
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch (cause) {
+    throw new HttpError(400, 'bad_request', 'invalid UTF-8 JSON', { cause })
+  }
+}
+
+/**
+ * Refuses what a page of another site makes a browser send. Browsers say so in `Sec-Fetch-Site`, and those that do
+ * not (over plain HTTP) in `Origin`. There the host is compared, not the scheme, which a proxy in front may have
+ * changed; and `null` is let through, since that is what a browser says of a form on a page with `no-referrer`, as
+ * ours are. Programs send neither.
+ */
+const sameOrigin = (): MiddlewareHandler =>
+  async function sameOrigin(c, next) {
+    if (!['GET', 'HEAD'].includes(c.req.method)) {
+      const site = c.req.header('sec-fetch-site')
+      const origin = c.req.header('origin')
+      const allowed = site === undefined ? isSameHost(origin, c.req.header('host')) : SITES.includes(site)
+      if (!allowed) throw new HttpError(403, 'forbidden', 'This request came from another site.')
+    }
+    await next()
+  }
+
+const SITES = ['same-origin', 'none']
+
+const isSameHost = (origin: string | undefined, host: string | undefined): boolean =>
+  origin === undefined || origin === 'null' || (URL.canParse(origin) && new URL(origin).host === host)

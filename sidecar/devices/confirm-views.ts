@@ -1,0 +1,95 @@
+/** The pages behind the link of a confirmation mail. */
+import { html } from 'hono/html'
+import { page, type Html } from '../http/page.ts'
+
+/** Posts to the address it stands at, whatever a proxy in front has made of that. */
+const codeForm = (): Html =>
+  html`<form method="post">
+    <label for="device_code">Code on the device</label>
+    <input
+      id="device_code"
+      name="device_code"
+      type="text"
+      inputmode="text"
+      maxlength="64"
+      autocomplete="off"
+      autocapitalize="none"
+      autocorrect="off"
+      spellcheck="false"
+      required
+      autofocus
+    />
+    <button type="submit">Confirm this device</button>
+  </form>`
+
+/** The same whatever the link says, so that it tells nothing and a mail scanner that follows it does nothing. */
+export const formView = (): Html =>
+  page(
+    'Confirm your device',
+    html`<h1>Confirm your device</h1>
+      <p>Type in the code that the device shows. The device then belongs to your address.</p>
+      <p>
+        It can then read and change all that your devices share, invite others, and revoke your other devices.
+        <strong>Type in no code that another person has told or written to you</strong>, only the one on the screen of
+        your own device.
+      </p>
+      ${codeForm()}
+      <p class="quiet">If you have not asked for this, close the page: nothing happens without the code.</p>`,
+  )
+
+export interface Confirmed {
+  readonly user?: string | undefined
+  readonly password?: string | undefined
+}
+
+export const confirmedView = ({ user, password }: Confirmed): Html =>
+  page(
+    'Your device is confirmed',
+    html`<h1>Your device is confirmed</h1>
+      <p>You can go back to it now; it does the rest by itself.</p>
+      ${credentials({ user, password })}
+      <p class="quiet">You may close this page.</p>`,
+  )
+
+function credentials({ user, password }: Confirmed): Html | undefined {
+  if (user === undefined) return undefined
+  if (password === undefined) return html`<p>Its user name is <code>${user}</code>.</p>`
+  return html`<p>If it asks for a password: <strong>it is shown only this once</strong>, so note it now.</p>
+    <dl>
+      <dt>User name</dt>
+      <dd><code>${user}</code></dd>
+      <dt>Password</dt>
+      <dd><code>${password}</code></dd>
+    </dl>`
+}
+
+/** One page for a wrong, a used and an unknown code or link: which of them it was is nobody's business. */
+export const refusedView = (): Html =>
+  page(
+    'That did not match',
+    html`<h1>That did not match</h1>
+      <p>
+        This code does not go with this link, or the link is not good any more. Look at the code on the device again:
+      </p>
+      ${codeForm()}
+      <p class="quiet">If it still does not work, ask for a new mail on the device and use the link in that one.</p>`,
+  )
+
+export const expiredView = (): Html =>
+  page(
+    'This link has expired',
+    html`<h1>This link has expired</h1>
+      <p>Ask for a new mail on the device, and use the link in that one.</p>`,
+  )
+
+export const pendingView = (deviceCode: string): Html =>
+  page(
+    'One moment',
+    html`<h1>One moment</h1>
+      <p>Your code has arrived and is still being worked on. Look again in a few seconds.</p>
+      <form method="post">
+        <input type="hidden" name="device_code" value="${deviceCode}" />
+        <button type="submit" autofocus>Look again</button>
+      </form>
+      <p class="quiet">You may also close this page: the device finishes by itself.</p>`,
+  )

@@ -1,0 +1,147 @@
+/**
+ * The inbox over HTTP: a database into which anybody may write, and from which nobody reads anything but what became of
+ * his own document. Answers and statuses are CouchDB's, where it has them.
+ *
+ * It is open to pages of every origin, also with the credentials that PouchDB makes browsers send along: it looks at
+ * none of them. A secret comes in a header that no browser adds by itself.
+ */
+import { createHmac, randomBytes } from 'node:crypto'
+import { Hono, type Context } from 'hono'
+import { cors } from 'hono/cors'
+import type { Hashing } from '../devices/passwords.ts'
+import type { InboxCounts } from './counts.ts'
+import type { Inbox } from './inbox.ts'
+import { clientAddress } from '../http/client-address.ts'
+import { HttpError } from '../http/errors.ts'
+import { inboxDatabase, rootOf } from './inbox-database.ts'
+import { docsFrom, full, notReady, rowOf, withId, type Row, MAX_DOCS } from './inbox-documents.ts'
+import { readObject, type JsonObject } from '../http/json-body.ts'
+import { type RateLimiter, createRateLimiter } from '../http/token-bucket.ts'
+import type { Clock } from '../core/clock.ts'
+
+export interface InboxRouteOptions extends InboxRatesOptions {
+  readonly inbox: Inbox
+  /** Told to devices that make their own credentials. */
+  readonly hashing: Hashing
+  /** How many proxies stand in front. */
+  readonly proxies: number
+  /** Kept up to date. */
+  readonly counts: InboxCounts
+}
+
+/**
+ * `/inbox`: `POST` and `PUT` of a document, `_bulk_docs`, what a replication asks for beside; `GET` of a document by
+ * `Authorization: Bearer` and its secret.
+ *
+ * @example
+ * createHttp({ routes: [inbox({ inbox, perMinute: 30, limit: 10_000, proxies: 0, hashing, clock, counts })], log })
+ */
+export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts }: InboxRouteOptions): Hono {
+  const { writes, reads, shares } = createInboxRates({ perMinute, limit, clock })
+  const key = randomBytes(16)
+  /** A reader of the documents does not learn the addresses, not even by trying all of them. */
+  const nameOf = (address: string) => createHmac('sha256', key).update(address).digest('hex').slice(0, 16)
+
+  function pay(c: Context, limiter: RateLimiter, count: number): void {
+    const waitMs = limiter.take(clientAddress(c, proxies), count)
+    if (waitMs === 0) return
+    counts.turnedAway.rate += 1
+    const headers = { 'Retry-After': String(Math.ceil(waitMs / 1000)) }
+    throw new HttpError(429, 'too_many_requests', 'Too many requests come from there. Try again later.', { headers })
+  }
+
+  /** All of them, one after the other. Throws `HttpError` if there was no room for one: then all are sent again. */
+  async function receive(c: Context, docs: readonly JsonObject[], replicated: boolean): Promise<Row[]> {
+    pay(c, writes, docs.length)
+    const address = clientAddress(c, proxies)
+    const hasShare = () => shares.take(address) === 0
+    const rows: (Row | undefined)[] = []
+    for (const doc of docs) {
+      rows.push(rowOf(doc._id, await inbox.receive({ doc, replicated, by: nameOf(address) }, hasShare).catch(notReady)))
+    }
+    if (!rows.every((row) => row !== undefined)) throw full()
+    return rows
+  }
+
+  async function insert(c: Context, doc: JsonObject) {
+    const [row] = await receive(c, [doc], c.req.query('new_edits') === 'false')
+    if ('error' in row!) throw new HttpError(row.error === 'conflict' ? 409 : 403, row.error, row.reason)
+    return c.json(row, 201)
+  }
+
+  const app = new Hono()
+  app.use(`${PATH}/*`, cors(CORS))
+  app.on('POST', rootOf(PATH), async (c) => insert(c, withId(await readObject(c))))
+  app.post(`${PATH}/_bulk_docs`, async (c) => {
+    const { docs, replicated } = docsFrom(await readObject(c))
+    const rows = await receive(c, docs.map(withId), replicated)
+    return c.json(replicated ? rows.filter((row) => 'error' in row) : rows, 201)
+  })
+  app.route('/', inboxDatabase(PATH, hashing))
+  app.put(DOCUMENT, async (c) => {
+    const [_id, doc] = [c.req.param('id'), await readObject(c)]
+    if (doc._id !== undefined && doc._id !== _id) {
+      throw new HttpError(400, 'bad_request', 'Document ID must match the id in the path, or be left out.')
+    }
+    return insert(c, { ...doc, _id })
+  })
+  app.get(DOCUMENT, async (c) => {
+    pay(c, reads, 1)
+    const secret = /^Bearer +([\x21-\x7e]+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
+    const status = secret && (await inbox.status(c.req.param('id'), secret, { signal: c.req.raw.signal }))
+    if (!status) throw new HttpError(404, 'not_found', 'missing')
+    return c.json(status)
+  })
+  app.all(`${PATH}/*`, () => {
+    throw new HttpError(403, 'forbidden', 'The inbox takes documents; nothing else can be done with it.')
+  })
+  return app
+}
+
+const PATH = '/inbox'
+/** What begins with `_` is no document. */
+const DOCUMENT = `${PATH}/:id{[^_/][^/]*}` as const
+
+/** Not `*`: browsers take that for an answer only where they have sent no credentials. */
+const CORS = {
+  origin: (origin: string) => origin || null,
+  credentials: true,
+  allowMethods: ['GET', 'HEAD', 'POST', 'PUT'],
+  allowHeaders: ['Accept', 'Authorization', 'Content-Type'],
+  exposeHeaders: ['Retry-After'],
+  maxAge: 600,
+}
+
+interface InboxRatesOptions {
+  /** Documents from one address within a minute. */
+  readonly perMinute: number
+  /** How many devices may wait to be confirmed. */
+  readonly limit: number
+  readonly clock: Clock
+}
+
+interface InboxRates {
+  /** Documents that are sent. */
+  readonly writes: RateLimiter
+  /** Questions what became of one. */
+  readonly reads: RateLimiter
+  /** New devices, where half of the room for them is taken: else one address could take all of it. */
+  readonly shares: RateLimiter
+}
+
+/** What becomes of a document may be asked so much more often than documents may be sent. */
+const FATES = 10
+/** Who waits asks every two seconds; there may be another one at the same address. */
+const POLLING = 60
+/** Of the room, and again in a day: then those that came before are over. */
+const SHARE = 1 / 20
+const DAY_MINUTES = 24 * 60
+
+function createInboxRates({ perMinute, limit, clock }: InboxRatesOptions): InboxRates {
+  const share = Math.max(limit * SHARE, 1)
+  return {
+    writes: createRateLimiter({ perMinute, atOnce: MAX_DOCS, clock }),
+    reads: createRateLimiter({ perMinute: Math.max(perMinute * FATES, POLLING), clock }),
+    shares: createRateLimiter({ perMinute: share / DAY_MINUTES, atOnce: share, clients: limit, clock }),
+  }
+}

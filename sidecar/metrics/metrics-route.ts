@@ -1,0 +1,37 @@
+import { Hono } from 'hono'
+import { accepts } from 'hono/accepts'
+import type { Exposition, Format } from './exposition.ts'
+import { adminOnly } from '../http/admin-only.ts'
+import type { Authenticate } from '../http/authenticate.ts'
+import { methodNotAllowed } from '../http/errors.ts'
+
+export interface MetricsOptions {
+  readonly authenticate: Authenticate
+  readonly expose: (format: Format) => Promise<Exposition>
+}
+
+/** Those whom CouchDB gives its own metrics, and what it says to others. */
+const READERS = {
+  roles: ['_admin', '_metrics'],
+  reason: 'You are not a server admin or read-only metrics user',
+}
+
+const FORMATS: Readonly<Record<string, Format>> = {
+  'text/plain': 'prometheus',
+  'application/openmetrics-text': 'openmetrics',
+}
+
+/**
+ * `GET /metrics`, for server admins and users with CouchDB's role `_metrics`: in the text format of Prometheus, or as
+ * OpenMetrics for whoever prefers that.
+ */
+export function metrics({ authenticate, expose }: MetricsOptions): Hono {
+  const app = new Hono()
+  app.get('/metrics', adminOnly({ authenticate, ...READERS }), async (c) => {
+    const type = accepts(c, { header: 'Accept', supports: Object.keys(FORMATS), default: 'text/plain' })
+    const { contentType, text } = await expose(FORMATS[type]!)
+    return c.body(text, 200, { 'Content-Type': contentType, Vary: 'Accept' })
+  })
+  app.all('/metrics', methodNotAllowed('GET', 'HEAD'))
+  return app
+}

@@ -1,0 +1,82 @@
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { createPeriodicRun } from '../../sidecar/core/periodic.ts'
+import { CouchError } from '../../sidecar/couch/errors.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+
+const EVERY_MS = 60_000
+/** The waits are shorter or longer by a tenth. */
+const middle = () => 0.5
+
+/** Sweeps that take as long as `tookMs` says, one after the other, the last one for ever; negative: fails after so long. */
+function startSweeps(...tookMs: number[]) {
+  const clock = createManualClock()
+  const began: number[] = []
+  async function sweep(signal: AbortSignal): Promise<void> {
+    const ms = tookMs[Math.min(began.length, tookMs.length - 1)]!
+    began.push(clock.ticks())
+    await clock.sleep(Math.abs(ms), signal)
+    if (ms < 0) throw new CouchError('unreachable', { request: 'GET /_all_dbs' })
+  }
+  const log = pino({ level: 'silent' })
+  const sweeps = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random: middle, log })
+  const stopping = new AbortController()
+  const running = sweeps.run(stopping.signal)
+  onTestFinished(async () => {
+    stopping.abort()
+    await running
+  })
+  /** Milliseconds from one beginning to the next. */
+  const between = () => began.slice(1).map((at, i) => at - began[i]!)
+  return { clock, sweeps, began, between, signal: stopping.signal }
+}
+
+test('sweeps come every so often', async () => {
+  const { clock, between } = startSweeps(100)
+  await clock.advance(4 * 61_000)
+  expect(between().slice(0, 3)).toEqual([60_100, 60_100, 60_100])
+})
+
+test('those that take long come more seldom: a tenth of the time is theirs', async () => {
+  const { clock, between } = startSweeps(10_000)
+  await clock.advance(4 * 111_000)
+  expect(between().slice(0, 3)).toEqual([110_000, 110_000, 110_000])
+})
+
+test('one that took long by chance does not put off the next', async () => {
+  const { clock, between } = startSweeps(100, 30_000, 100, 30_000, 30_000, 100)
+  await clock.advance(800_000)
+  expect(between().slice(0, 5)).toEqual([60_100, 90_000, 60_100, 90_000, 330_000])
+})
+
+test('one that failed is tried again soon, and does not count', async () => {
+  const { clock, between } = startSweeps(100, -1, -30_000, 20_000, 100)
+  await clock.advance(200_000)
+  expect(between().slice(0, 4)).toEqual([60_100, 5001, 35_000, 80_000])
+})
+
+test('whoever has a reason to think that something was missed has another one at once, also while one runs', async () => {
+  const { clock, sweeps, began } = startSweeps(100)
+  await clock.advance(50)
+  sweeps.soon()
+  expect(began).toHaveLength(1)
+  await clock.advance(60)
+  expect(began).toHaveLength(2)
+  await clock.advance(1000)
+  sweeps.soon()
+  await clock.advance(0)
+  expect(began).toHaveLength(3)
+})
+
+test('nothing of those that are over is left behind in the signal, which lives as long as the sidecar', async () => {
+  const { clock, began, signal } = startSweeps(100)
+  const sizes = () =>
+    Object.getOwnPropertySymbols(signal)
+      .map((symbol) => (signal as unknown as Record<symbol, { size?: number } | undefined>)[symbol]?.size ?? 0)
+      .reduce((sum, size) => sum + size, 0)
+  await clock.advance(61_000)
+  const before = sizes()
+  await clock.advance(10 * 61_000)
+  expect(began.length).toBeGreaterThan(10)
+  expect(sizes()).toBe(before)
+})

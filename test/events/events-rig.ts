@@ -1,0 +1,35 @@
+import type { Hono, MiddlewareHandler } from 'hono'
+import { pino } from 'pino'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import { createEvents } from '../../sidecar/events/channels.ts'
+import { createHttp } from '../../sidecar/http/app.ts'
+import { eventFeeds, type EventsOptions } from '../../sidecar/events/event-feeds.ts'
+import { listen } from '../../sidecar/http/listen.ts'
+import { createRecheck } from '../../sidecar/http/recheck.ts'
+
+const log = pino({ level: 'silent' })
+const everybody: MiddlewareHandler = (_, next) => next()
+
+/** Event channels, served until the end of the test. */
+export async function startEventFeeds(options: Partial<EventsOptions> = {}, ...others: Hono[]) {
+  const events = createEvents({ log })
+  const stopping = new AbortController()
+  const counts = { open: 0, dropped: 0 }
+  const route = eventFeeds({
+    ...{
+      events,
+      adminOnly: everybody,
+      recheck: createRecheck({ clock: systemClock, everyMs: 60_000 }),
+      clock: systemClock,
+      counts,
+      signal: stopping.signal,
+    },
+    ...options,
+  })
+  const app = createHttp({ routes: [route, ...others], log })
+  const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
+  onTestFinished(() => http.close())
+  onTestFinished(() => stopping.abort())
+  return { events, counts, url: http.url, port: http.port, stop: () => stopping.abort() }
+}

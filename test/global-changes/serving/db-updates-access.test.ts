@@ -1,0 +1,189 @@
+import { describe, expect, it, test } from 'vitest'
+import { makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import {
+  admin,
+  basic,
+  createUser,
+  idsOf,
+  openFeed,
+  rowsIn,
+  start,
+  startFollowing,
+  type Listed,
+} from './db-updates-rig.ts'
+
+const feeds = ['normal', 'longpoll', 'continuous', 'eventsource']
+const queries = [
+  '',
+  ...feeds.map((feed) => `?feed=${feed}`),
+  '?limit=x',
+  '?feed=bogus',
+  '?since=garbage',
+  '?heartbeat=0',
+]
+const REASON = 'You are not a server admin.'
+
+describe('whoever may see nothing is told so before anything else', () => {
+  it.each(queries)('%s', async (query) => {
+    const { get } = await start({ missing: true })
+    for (const [headers, status, error, reason] of [
+      [{}, 401, 'unauthorized', REASON],
+      [{ authorization: basic(uniqueName('nobody'), 'wrong') }, 401, 'unauthorized', 'Name or password is incorrect.'],
+    ] as const) {
+      for (const method of ['GET', 'POST']) {
+        const response = await get(query, headers, method)
+        expect([response.status, await response.json()]).toEqual([status, { error, reason }])
+        expect(response.headers.get('www-authenticate')).toMatch(/^Basic /)
+      }
+      expect((await get(query, headers, 'HEAD')).status).toBe(401)
+    }
+  })
+
+  it.each(['Anna', '1anna', 'anna/orders', 'änna', 'anna@example.com'])(
+    'also a user called %s, whose name no account can have',
+    async (name) => {
+      const { get } = await start({ told: ['updated:orders', `updated:${name}/orders`] })
+      const user = await createUser(uniqueName(name))
+      for (const query of queries) {
+        const response = await get(query, user)
+        expect([response.status, await response.json()]).toEqual([403, { error: 'forbidden', reason: REASON }])
+      }
+    },
+  )
+
+  it('also one called _admin who is none, whatever made them: that stands for databases of no account', async () => {
+    const caller = { name: '_admin', roles: ['admin'] }
+    const { get } = await start({ told: ['updated:orders'], whoIs: () => Promise.resolve(caller) })
+    expect((await get()).status).toBe(403)
+  })
+})
+
+describe('a user', () => {
+  const told = (name: string) => [
+    `created:${name}/orders`,
+    `updated:${name}/a/b`,
+    `deleted:${name}/`,
+    `updated:${name}`,
+    `updated:${name}x/orders`,
+    `updated:x${name}/orders`,
+    `updated:acme/${name}/orders`,
+    'updated:orders',
+    '_design/x',
+  ]
+  const own = (name: string) => told(name).slice(0, 3).toSorted()
+
+  it.each(feeds)('sees the databases of the account of that name: feed=%s', async (feed) => {
+    const name = uniqueName('anna$+-()_')
+    const user = await createUser(name)
+    const { get } = await start({ told: told(name) })
+    for (const query of ['', '&descending=true']) {
+      const rows = rowsIn(await (await get(`?feed=${feed}&timeout=30${query}`, user)).text())
+      expect(idsOf(rows)).toEqual(own(name))
+      for (const row of rows) expect(Object.keys(row)).toEqual(['db_name', 'type', 'seq'])
+    }
+  })
+
+  it('of whose databases nothing is told waits as if there were no others', async () => {
+    const name = uniqueName('anna')
+    const user = await createUser(name)
+    const { db, get, url } = await start({ told: ['updated:orders'] })
+    const empty = /^\{"results":\[\n\n\],\n"last_seq":.*\}\n$/
+    expect(await (await get('', user)).text()).toMatch(empty)
+    expect(await (await get('?feed=longpoll&timeout=30', user)).text()).toMatch(empty)
+    const longpoll = await openFeed(`${url}?feed=longpoll`, user)
+    const continuous = await openFeed(`${url}?feed=continuous&since=now`, user)
+    const theirs = await openFeed(`${url}?feed=continuous&since=now`)
+    for (const reader of [longpoll, continuous, theirs]) await eventually(() => expect(reader.text).not.toBe(''))
+    await db.tell('updated:orders', 'updated:other/orders')
+    await eventually(() => expect(theirs.rows()).toHaveLength(2))
+    await db.tell(`updated:${name}/orders`)
+    await eventually(() => expect(longpoll.ended).toBe(true))
+    for (const reader of [longpoll, continuous]) {
+      await eventually(() => expect(idsOf(reader.rows())).toEqual([`updated:${name}/orders`]))
+    }
+  })
+
+  it('has a limit of rows that are his own', async () => {
+    const name = uniqueName('anna')
+    const user = await createUser(name)
+    const others = Array.from({ length: 700 }, (_, i) => `updated:other/${i}`)
+    const own = Array.from({ length: 7 }, (_, i) => `updated:${name}/${i}`)
+    const { db, get } = await start({ told: own.slice(0, 3) })
+    await db.tell(...others, ...own.slice(3))
+    const first = (await (await get('?limit=4', user)).json()) as Listed
+    expect(first.results).toHaveLength(4)
+    const rest = (await (await get(`?limit=4&since=${first.last_seq}`, user)).json()) as Listed
+    expect(idsOf([...first.results, ...rest.results])).toEqual(own)
+    expect(rowsIn(await (await get('?feed=continuous&limit=7', user)).text())).toHaveLength(7)
+    expect(((await (await get('?limit=0', user)).json()) as Listed).results).toEqual([])
+  })
+
+  it('is taken on with the rows of others: the place at the end is after them', async () => {
+    const name = uniqueName('anna')
+    const user = await createUser(name)
+    const clock = createManualClock()
+    const { db, url, feed, get } = await startFollowing({ told: ['updated:orders'], clock })
+    const reader = await openFeed(`${url}?feed=continuous&since=now&timeout=500`, user)
+    await eventually(() => expect([reader.text, clock.sleeping]).toEqual(['\n', 1]))
+    await db.tell('updated:orders')
+    await eventually(() => expect(feed.counts().rows).toBe(1))
+    await clock.advance(500)
+    await eventually(() => expect(reader.ended).toBe(true))
+    const [, last] = /"last_seq":"?([^"]*)"?\}/.exec(reader.text)!
+    expect(((await (await get(`?since=${last}`)).json()) as Listed).results).toEqual([])
+  })
+})
+
+test('on a server that takes everybody for an admin, so does this', async () => {
+  const party = { name: null, roles: ['_admin'] }
+  const { get } = await start({ told: ['updated:orders'], whoIs: () => Promise.resolve(party) })
+  expect(rowsIn(await (await get('', {})).text())).toHaveLength(1)
+})
+
+describe('the ETag', () => {
+  const etagOf = async (get: Awaited<ReturnType<typeof start>>['get'], query: string, headers = admin) =>
+    (await get(query, headers)).headers.get('etag')
+
+  it('spares the answer as long as it would be the same', async () => {
+    const { db, get } = await start({ told: ['updated:a', 'updated:b'] })
+    const etag = (await etagOf(get, '?limit=5'))!
+    for (const names of [etag, `"other", ${etag}`, `W/${etag}`]) {
+      const response = await get('?limit=5', { ...admin, 'if-none-match': names })
+      expect([response.status, await response.text(), response.headers.get('etag')]).toEqual([304, '', etag])
+    }
+    expect((await get('?limit=5', { ...admin, 'if-none-match': etag }, 'HEAD')).status).toBe(304)
+    expect((await get('?limit=5', { ...admin, 'if-none-match': '"other"' })).status).toBe(200)
+    await db.tell('updated:a')
+    const response = await get('?limit=5', { ...admin, 'if-none-match': etag })
+    expect([response.status, rowsIn(await response.text()).length]).toEqual([200, 2])
+    expect(response.headers.get('cache-control')).toBe('private, no-cache')
+  })
+
+  it('is another for each parameter that makes another answer, and for each who asks', async () => {
+    const [name, other] = [uniqueName('anna'), uniqueName('bob')]
+    const { get } = await start({ told: [`updated:${name}/a`, `updated:${other}/a`, 'updated:c'] })
+    const place = ((await (await get('?limit=1')).json()) as Listed).last_seq
+    const queries = ['', '?limit=1', '?limit=2', `?since=${place}`, '?since=now', '?descending=true', '?limit=0']
+    const callers = [admin, await createUser(name), await createUser(other)]
+    const all = []
+    for (const caller of callers) for (const query of queries) all.push(await etagOf(get, query, caller))
+    expect(new Set(all).size).toBe(queries.length * callers.length)
+    expect(await etagOf(get, '?limit=2')).toBe(all[2])
+  })
+
+  it('is none for feeds that wait', async () => {
+    const { get } = await start({ told: ['updated:a'] })
+    for (const feed of feeds.slice(1)) expect(await etagOf(get, `?feed=${feed}&timeout=10`)).toBeNull()
+  })
+
+  it('is another for a database that was made again', async () => {
+    needs('database identity')
+    const { db, get } = await start({ told: ['updated:a'] })
+    const etag = await etagOf(get, '')
+    await makeAgain(db)
+    await eventually(() => db.tell('updated:a'))
+    expect(await etagOf(get, '')).not.toBe(etag)
+  })
+})

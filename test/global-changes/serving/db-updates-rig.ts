@@ -1,0 +1,136 @@
+import { pino } from 'pino'
+import { expect, onTestFinished } from 'vitest'
+import type { Hono } from 'hono'
+import { systemClock, type Clock } from '../../../sidecar/core/clock.ts'
+import type { WhoIs } from '../../../sidecar/couch/session.ts'
+import { createEvents } from '../../../sidecar/events/channels.ts'
+import { createDbUpdates } from '../../../sidecar/global-changes/reading/db-updates.ts'
+import { createHttp } from '../../../sidecar/http/app.ts'
+import { dbUpdates } from '../../../sidecar/global-changes/serving/db-updates-route.ts'
+import { listen } from '../../../sidecar/http/listen.ts'
+import { createRecheck } from '../../../sidecar/http/recheck.ts'
+import { freshEventDatabase } from '../reading/event-database.ts'
+import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { createTestAuthenticate } from '../../http/test-authenticate.ts'
+
+const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
+
+export const basic = (name: string, password: string): string =>
+  `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
+
+const { username, password } = new URL(couchUrl())
+export const admin = { authorization: basic(decodeURIComponent(username), decodeURIComponent(password)) }
+
+interface StartOptions {
+  readonly url?: string
+  /** Of the answers, not of what they read. */
+  readonly clock?: Clock
+  readonly whoIs?: WhoIs
+  readonly routes?: readonly Hono[]
+  /** There is no database. */
+  readonly missing?: boolean
+  /** What is in the database before anybody follows it. */
+  readonly told?: readonly string[]
+}
+
+/** A sidecar’s `_db_updates` of a database of its own. */
+export async function start(options: StartOptions = {}) {
+  const { url = couchUrl(), clock = systemClock, routes = [], told = [] } = options
+  const db = await freshEventDatabase()
+  if (told.length > 0) await db.tell(...told)
+  if (options.missing) await deleteDb(db.name)
+  const events = createEvents({ log })
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const couch = createTestCouch({ url })
+  const feed = createDbUpdates({ couch, name: db.name, events, clock: systemClock, random: Math.random, log })
+  const authenticate = createTestAuthenticate({ url, clock, ...(options.whoIs && { whoIs: options.whoIs }) })
+  const route = dbUpdates({
+    feed,
+    authenticate,
+    recheck: createRecheck({ clock: systemClock, everyMs: 100 }),
+    clock,
+    signal,
+    log,
+  })
+  const app = createHttp({ routes: [route, ...routes], log })
+  const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
+  onTestFinished(() => http.close())
+  const running = feed.run(signal)
+  const stop = async () => {
+    stopping.abort()
+    await running
+  }
+  onTestFinished(stop)
+  const get = (query = '', headers: Record<string, string> = admin, method = 'GET') =>
+    fetch(`${http.url}/_db_updates${query}`, { headers, method })
+  return { db, feed, events, url: `${http.url}/_db_updates`, port: http.port, get, stop }
+}
+
+const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
+
+/** One that follows the database already: what is told now comes over its feed. Until then a row may come twice. */
+export async function startFollowing(options: Omit<StartOptions, 'url'> = {}) {
+  const proxy = await startFaultyProxy()
+  const started = await start({ ...options, url: proxy.url })
+  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  return started
+}
+
+export interface Row {
+  readonly db_name: string
+  readonly type: string
+  readonly seq: string
+  readonly account?: string
+}
+
+/** What a feed says that ends. */
+export interface Listed {
+  readonly results: Row[]
+  readonly last_seq: string
+}
+
+/** A reader of an endless feed, and what it got so far. */
+export interface Reader {
+  readonly response: Response
+  readonly text: string
+  readonly ended: boolean
+  /** Of all whole lines. */
+  rows(): Row[]
+  leave(): void
+}
+
+export async function openFeed(url: string, headers: Record<string, string> = admin): Promise<Reader> {
+  const leaving = new AbortController()
+  onTestFinished(() => leaving.abort())
+  const response = await fetch(url, { headers, signal: leaving.signal })
+  const reader = { response, text: '', ended: false, rows: () => rowsIn(reader.text), leave: () => leaving.abort() }
+  void (async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>)
+      reader.text += decoder.decode(chunk, { stream: true })
+    reader.ended = true
+  })().catch(() => undefined)
+  return reader
+}
+
+/** The rows of any feed: each is on a line of its own. */
+export const rowsIn = (text: string): Row[] =>
+  text.split('\n').flatMap((line) => {
+    const [, json] = /^(?:data: )?(\{"db_name"[^]*\})(?:,\r)?$/.exec(line) ?? []
+    return json === undefined ? [] : [JSON.parse(json) as Row]
+  })
+
+export const idsOf = (rows: readonly Row[]): string[] => rows.map(({ type, db_name }) => `${type}:${db_name}`).sort()
+
+/** A user of CouchDB, by its headers; it goes with the test. */
+export async function createUser(name = uniqueName('user')): Promise<{ authorization: string }> {
+  const users = createTestCouch().db('_users')
+  await users.create()
+  const _id = `org.couchdb.user:${name}`
+  const rev = await users.put({ _id, name, password: 'pw', type: 'user', roles: ['editor'] })
+  onTestFinished(() => users.remove(_id, rev))
+  return { authorization: basic(name, 'pw') }
+}

@@ -1,0 +1,123 @@
+/** An inbox over real HTTP, with a control database of its own; and what those do who have no credentials. */
+import { createHash, randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { expect, onTestFinished } from 'vitest'
+import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
+import type { StoredDoc } from '../../sidecar/couch/documents.ts'
+import { createHttp } from '../../sidecar/http/app.ts'
+import { inbox as inboxRoute } from '../../sidecar/inbox/inbox-route.ts'
+import { listen } from '../../sidecar/http/listen.ts'
+import { noArrivals } from '../../sidecar/inbox/counts.ts'
+import { couchHashing } from '../../sidecar/devices/passwords.ts'
+import { createInbox } from '../../sidecar/inbox/inbox.ts'
+import { inboxIdOf } from '../../sidecar/inbox/names.ts'
+import { guardedDb } from '../ddocs/guarded-db.ts'
+import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
+import { answerOf, type Row } from '../support/answers.ts'
+
+export interface InboxRigOptions {
+  /** Of the CouchDB; the one of this run unless told. */
+  readonly url?: string
+  readonly perMinute?: number
+  readonly limit?: number
+  readonly proxies?: number
+  readonly clock?: Clock
+}
+
+/** What is answered, to compare with. */
+export const missing = { status: 404, body: { error: 'not_found', reason: 'missing' } }
+export const forbidden = (reason: string) => ({
+  status: 403,
+  body: { error: 'forbidden', reason: expect.stringContaining(reason) as string },
+})
+/** Of an answer, without its headers. */
+export const only = ({ status, body }: { status: number; body: unknown }) => ({ status, body })
+
+export interface Answer {
+  readonly status: number
+  readonly body: Record<string, unknown>
+  readonly headers: Headers
+}
+
+/** What is logged at all levels is gathered, too. */
+export async function startInbox(options: InboxRigOptions = {}) {
+  const { url: couch = couchUrl(), perMinute = 10_000, limit = 1000, proxies = 0, clock = systemClock } = options
+  const db = await guardedDb()
+  const database = createTestCouch({ url: couch }).db(db.name)
+  const counts = noArrivals()
+  const logged: string[] = []
+  const log = pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) })
+  const inbox = createInbox({ database, homeOf: () => Promise.resolve(undefined), limit, clock, counts, log })
+  const app = createHttp({
+    routes: [inboxRoute({ inbox, hashing: couchHashing, perMinute, limit, proxies, clock, counts })],
+    log,
+  })
+  const { signal } = new AbortController()
+  const listening = await listen({ app, host: '127.0.0.1', port: 0, signal })
+  onTestFinished(() => listening.close())
+  const url = `${listening.url}/inbox`
+
+  async function send(path: string, init: RequestInit = {}): Promise<Answer> {
+    const headers = { 'content-type': 'application/json', ...(init.headers as Record<string, string>) }
+    const answer = await fetch(`${url}${path}`, { ...init, headers })
+    const text = await answer.text()
+    return { status: answer.status, body: (text ? JSON.parse(text) : {}) as Answer['body'], headers: answer.headers }
+  }
+
+  return {
+    ...{ db, url, counts, logged, send },
+    post: (doc: unknown, path = '') => send(path, { method: 'POST', body: JSON.stringify(doc) }),
+    put: (id: string, doc: unknown) => send(`/${encodeURIComponent(id)}`, { method: 'PUT', body: JSON.stringify(doc) }),
+    status: (id: string, secret?: string) =>
+      send(`/${encodeURIComponent(id)}`, {
+        headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` },
+      }),
+    /** As it stands in the control database. */
+    stored: ({ _id, secret_sha256 }: Sent): Promise<StoredDoc> => db.get(inboxIdOf(secret_sha256, _id)),
+    /** All that is in the control database but the design document. */
+    async documents(): Promise<StoredDoc[]> {
+      const query = { include_docs: true }
+      const { rows } = await answerOf<{ rows: Row[] }>(createTestCouch(), { db: db.name, path: '_all_docs', query })
+      return rows.flatMap(({ doc }) => (doc && !doc._id.startsWith('_') ? [doc] : []))
+    },
+  }
+}
+
+export type InboxRig = Awaited<ReturnType<typeof startInbox>>
+
+export interface Sent extends Record<string, unknown> {
+  readonly _id: string
+  readonly secret_sha256: string
+}
+
+export const newSecret = (): string => randomBytes(16).toString('hex')
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** A device as its app makes it. */
+export const newDevice = (secret: string, fields: Record<string, unknown> = {}): Sent => ({
+  _id: uniqueName('device'),
+  type: 'device',
+  state: 'new',
+  owner: `${uniqueName('Owner')}@example.com`,
+  device_code: '1234',
+  secret_sha256: sha256(secret),
+  ...fields,
+})
+
+/** What the device says when the code in the link was typed in there. */
+export const newConfirm = (secret: string, deviceId: string, fields: Record<string, unknown> = {}): Sent => ({
+  _id: uniqueName('confirm'),
+  type: 'confirm',
+  state: 'clicked',
+  device_id: deviceId,
+  device_code: '1234',
+  confirm_code: 'abcdefghijklmnopqrstuv',
+  secret_sha256: sha256(secret),
+  ...fields,
+})
+
+/** What the sidecar does with a device in `new`, in its stead. */
+export async function answerDevice(rig: InboxRig, sent: Sent, fields: Record<string, unknown>): Promise<StoredDoc> {
+  const doc = { ...(await rig.stored(sent)), ...fields }
+  return { ...doc, _rev: await rig.db.put(doc) }
+}
