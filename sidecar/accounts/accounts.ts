@@ -2,7 +2,7 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { readInParts } from '../couch/read-in-parts.ts'
-import { normaliseAddress, ownerRoleOf } from '../devices/names.ts'
+import { normaliseAddress, ownerRoleOf } from './owner.ts'
 import type { Account, Ownership, StoredAccount } from './documents.ts'
 import { accountIdOf, ownershipIdOf } from './names.ts'
 

@@ -1,7 +1,7 @@
 import { isoTime } from '../core/clock.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
-import type { Documents } from '../devices/documents.ts'
-import { mailboxHashOf } from '../devices/names.ts'
+import type { Documents } from '../couch/documents.ts'
+import { mailboxHashOf } from './owner.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 /** So many may take at once. */

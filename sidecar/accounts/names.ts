@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { ownerHashOf } from '../devices/names.ts'
+import { ownerHashOf } from './owner.ts'
 
 /** One account for an address, whoever speaks of it first. */
 export const accountIdOf = (address: string): string => `account:${ownerHashOf(address)}`

@@ -1,7 +1,8 @@
 import type { ControlMachines, UserMachines } from '../../ddocs/machines.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { createAccounts, type Accounts } from '../accounts/accounts.ts'
-import { giveUserId, joinAccount, mergeAccount } from '../accounts/handlers.ts'
+import { giveUserId } from '../accounts/account-new.ts'
+import { mergeAccount } from '../accounts/merge-account.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import { ddocsFolder } from '../deploy/compile.ts'
@@ -76,7 +77,6 @@ export function createChannels(options: ChannelsOptions): Channels {
   return {
     accounts,
     registerControl(control) {
-      control.safe('device', 'active', joinAccount({ accounts }), UNTIL_DONE)
       control.unsafe('account', 'new', giveUserId({ controlDb }), { ...UNTIL_DONE, onLost: 'retry' })
       const makeUserDatabase = (name: string, role: string, signal: AbortSignal) =>
         makeDatabase({ couch, compiler }, { name, role, templates: userTemplates }, { signal })

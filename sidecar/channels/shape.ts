@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { ADDRESS } from '../../ddocs/lib/device.ts'
 import { isObject, quote, type Doc } from '../../ddocs/lib/document.ts'
 import { patternFaults, textFaults, unknownFaults } from '../../ddocs/lib/shape.ts'
-import { normaliseAddress } from '../devices/names.ts'
+import { normaliseAddress } from '../accounts/owner.ts'
 import type { Channel, ChannelRecord } from './documents.ts'
 import { normaliseName } from './names.ts'
 

@@ -61,3 +61,10 @@ export interface DbInfo {
   /** CouchDB only. `n`: how many copies there are of each document; `q`: in how many shards the documents are. */
   readonly cluster?: { readonly n: number; readonly q?: number }
 }
+
+/** The documents of one database, as a handler's `ctx` offers them. */
+export interface Documents {
+  find(id: string): Promise<StoredDoc | undefined>
+  /** Throws `CouchError` with code `conflict` if it has changed. */
+  put(doc: Doc): Promise<unknown>
+}

@@ -10,7 +10,7 @@
 import type { StoredDoc } from '../couch/documents.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { hashCode } from './codes.ts'
-import type { Documents } from './documents.ts'
+import type { Documents } from '../couch/documents.ts'
 import { guessesIdOf } from './names.ts'
 
 export interface TriedCode {

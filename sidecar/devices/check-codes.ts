@@ -3,7 +3,8 @@ import { sameText } from '../core/same-text.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { hashCode } from './codes.ts'
-import { findDevice, sentCodes, type Device, type Documents, type SentCode, type StoredDevice } from './documents.ts'
+import type { Documents } from '../couch/documents.ts'
+import { findDevice, sentCodes, type Device, type SentCode, type StoredDevice } from './documents.ts'
 import { isCounted, isExhausted, countAttempt, tooManyAttempts } from './attempt-limit.ts'
 
 export type Verdict =

@@ -8,7 +8,7 @@
 import { Hono, type Context, type MiddlewareHandler } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { Logger } from 'pino'
-import type { ClickOutcome, Confirmations } from '../http/confirmations.ts'
+import type { ClickOutcome, Confirmations } from './confirmations.ts'
 import { confirmedView, expiredView, formView, pendingView, refusedView } from './confirm-views.ts'
 import { HttpError, methodNotAllowed } from '../http/errors.ts'
 

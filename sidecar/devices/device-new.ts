@@ -9,7 +9,7 @@ import { hashCode, newCode } from './codes.ts'
 import { sentCodes, type Device, type SentCode } from './documents.ts'
 import { isExhausted, readTriedCodes, tooManyAttempts } from './attempt-limit.ts'
 import { takeMailQuota } from '../accounts/hourly-quota.ts'
-import { normaliseAddress, ownerRoleOf } from './names.ts'
+import { normaliseAddress, ownerRoleOf } from '../accounts/owner.ts'
 
 export interface MailOptions {
   readonly templates: Templates

@@ -1,13 +1,6 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 
-/** The control database, as a handler's `ctx` and the confirm page have it. */
-export interface Documents {
-  find(id: string): Promise<StoredDoc | undefined>
-  /** Throws `CouchError` with code `conflict` if it has changed. */
-  put(doc: Doc): Promise<unknown>
-}
-
 /** A password as CouchDB keeps it in `_users`, made by whoever knows the password. */
 export interface HashedPassword {
   readonly password_scheme: 'pbkdf2'

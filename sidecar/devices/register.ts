@@ -7,15 +7,17 @@ import { UNTIL_DONE } from '../docstate/handler-options.ts'
 import { mergeFields, type Conflict, type Resolver } from '../docstate/conflicts/merge.ts'
 import { matchCodes } from './confirm-clicked.ts'
 import { forget } from '../docstate/forget.ts'
-import { forgetDevice, giveAccount, takeAccount } from './device-account.ts'
+import { joinAccount } from './device-active.ts'
+import { giveAccount } from './device-confirmed.ts'
 import { mailOwner, type MailOptions } from './device-new.ts'
+import { forgetDevice, takeAccount } from './device-revoked.ts'
 import type { DeviceUsers } from './users.ts'
 
 export interface RegistrationOptions extends MailOptions {
   readonly clock: Clock
   readonly users: DeviceUsers
-  /** Who is told that a device is revoked. */
-  readonly accounts: Pick<Accounts, 'remind'>
+  /** The owners' accounts, which a device joins and leaves. */
+  readonly accounts: Pick<Accounts, 'tell' | 'remind'>
 }
 
 /** Registration of devices by an email confirmation loop: the handlers of `device` and `confirm`. */
@@ -23,6 +25,7 @@ export function registerDevices(control: Control<ControlMachines>, options: Regi
   control.unsafe('device', 'new', mailOwner(options))
   control.safe('confirm', 'clicked', matchCodes(options))
   control.safe('device', 'confirmed', giveAccount(options))
+  control.safe('device', 'active', joinAccount(options), UNTIL_DONE)
   control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE) // as long as the user is there, the device has access
   control.safe('device', 'forgotten', forgetDevice(options), UNTIL_DONE)
   control.safe('confirm', 'forgotten', forget, UNTIL_DONE)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { takeMailQuota } from '../../sidecar/accounts/hourly-quota.ts'
-import { mailboxHashOf } from '../../sidecar/devices/names.ts'
+import { mailboxHashOf } from '../../sidecar/accounts/owner.ts'
 import { freshDb } from '../support/couchdb.ts'
 
 const HOUR_MS = 3_600_000

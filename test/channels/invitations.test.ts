@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ownerHashOf } from '../../sidecar/devices/names.ts'
+import { ownerHashOf } from '../../sidecar/accounts/owner.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { channel, inState, newPerson, startWithOwner, type Person } from './rig.ts'

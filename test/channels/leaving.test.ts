@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
-import { ownerHashOf } from '../../sidecar/devices/names.ts'
+import { ownerHashOf } from '../../sidecar/accounts/owner.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   addDevice,

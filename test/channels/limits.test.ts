@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createNewcomers } from '../../sidecar/channels/records/newcomers.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
-import { ownerHashOf } from '../../sidecar/devices/names.ts'
+import { ownerHashOf } from '../../sidecar/accounts/owner.ts'
 import { deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { thoroughTest } from '../support/thorough.ts'

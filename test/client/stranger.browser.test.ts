@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/accounts/names.ts'
 import { databaseNameOf, recordIdOf } from '../../sidecar/channels/names.ts'
-import { ownerHashOf, ownerRoleOf } from '../../sidecar/devices/names.ts'
+import { ownerHashOf, ownerRoleOf } from '../../sidecar/accounts/owner.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import {

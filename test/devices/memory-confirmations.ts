@@ -1,4 +1,4 @@
-import type { Click, ClickOutcome, Confirmations } from '../../sidecar/http/confirmations.ts'
+import type { Click, ClickOutcome, Confirmations } from '../../sidecar/devices/confirmations.ts'
 
 type Codes = Omit<Click, 'signal'>
 

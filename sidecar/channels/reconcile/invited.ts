@@ -1,6 +1,6 @@
 import type { StoredAccount } from '../../accounts/documents.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { mailboxHashOf } from '../../devices/names.ts'
+import { mailboxHashOf } from '../../accounts/owner.ts'
 import { isMember, isOpen, type StoredRecord } from '../documents.ts'
 import { subscriptionIdOf } from '../names.ts'
 

@@ -1,7 +1,7 @@
 /** What an owner requests of a channel, in its document. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Doc } from '../../couch/documents.ts'
-import { normaliseAddress } from '../../devices/names.ts'
+import { normaliseAddress } from '../../accounts/owner.ts'
 import { membersOf } from '../shape.ts'
 
 export const REQUESTED = ['members', 'data'] as const

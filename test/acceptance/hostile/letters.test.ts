@@ -1,6 +1,6 @@
 /** Odd letters in ids, names and addresses: taken as the text they are, or refused with a reason. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ownerHashOf } from '../../../sidecar/devices/names.ts'
+import { ownerHashOf } from '../../../sidecar/accounts/owner.ts'
 import { uniqueName } from '../../support/couchdb.ts'
 import { sample } from '../../support/thorough.ts'
 import { newDevice, untilState } from '../registration.ts'

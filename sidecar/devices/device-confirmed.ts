@@ -1,12 +1,11 @@
 import { Reject } from '../core/errors.ts'
 import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { forget } from '../docstate/forget.ts'
 import { credentialFaults } from '../../ddocs/lib/credentials.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 import { hashedPassword, type Device, type HashedPassword } from './documents.ts'
-import { ownerRoleOf, userNameOf } from './names.ts'
-import type { Accounts } from '../accounts/accounts.ts'
+import { ownerRoleOf } from '../accounts/owner.ts'
+import { userNameOf } from './names.ts'
 import type { DeviceUsers } from './users.ts'
 
 /**
@@ -62,19 +61,3 @@ const failureOf = (work: Promise<unknown>): Promise<{ readonly thrown: unknown }
     () => undefined,
     (thrown: unknown) => ({ thrown }),
   )
-
-/** device revoked: its user is gone, and with it its access; the owner's other devices read of it. The document stays. */
-export const takeAccount =
-  ({ users, accounts }: { readonly users: DeviceUsers; readonly accounts: Pick<Accounts, 'remind'> }) =>
-  async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
-    await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
-    if (typeof doc.owner === 'string') await accounts.remind(doc.owner, { signal: ctx.signal })
-  }
-
-/** device forgotten: deleted. It never was active, or is so no more; but a user may have been made for it. */
-export const forgetDevice =
-  ({ users }: { readonly users: Pick<DeviceUsers, 'revoke'> }) =>
-  async (doc: Device & StoredDoc & { readonly state: 'forgotten' }, ctx: Context) => {
-    await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
-    return forget(doc)
-  }

@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto'
+import { readableAddress } from '../mail/address.ts'
+
+const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
+
+/**
+ * The one spelling of an address: case, Unicode composition and the ASCII form of an international domain do not make
+ * another owner. Dots and plus signs stay: their meaning is the mail provider's affair.
+ */
+export const normaliseAddress = (address: string): string =>
+  readableAddress(address.trim().toLowerCase().normalize('NFC'))
+
+/** Stands for an owner in ids and logs, so that the address is not shown. */
+export const ownerHashOf = (owner: string): string => digest(normaliseAddress(owner))
+
+/** The role that all devices of one owner share. */
+export const ownerRoleOf = (owner: string): string => `owner-${ownerHashOf(owner)}`
+
+/** Stands for a mailbox in ids, so that the address is not shown. */
+export const mailboxHashOf = (address: string): string => digest(mailboxOf(address))
+
+/**
+ * The mailbox that an address probably belongs to: most providers ignore dots, and what follows a plus. Only for
+ * counting mails: where the guess is wrong, two people share one quota.
+ */
+function mailboxOf(address: string): string {
+  const [local = '', domain = ''] = normaliseAddress(address).split('@')
+  const name = local.replace(/(?!^)\+.*$/, '').replaceAll('.', '')
+  return `${name}@${domain}`
+}

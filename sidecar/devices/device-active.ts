@@ -1,0 +1,16 @@
+import { quote } from '../../ddocs/lib/document.ts'
+import type { Accounts } from '../accounts/accounts.ts'
+import { Reject } from '../core/errors.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import type { Context } from '../docstate/types.ts'
+import type { Device } from './documents.ts'
+
+/** device active: its owner's account gets the device, and is reconciled. */
+export const joinAccount =
+  ({ accounts }: { readonly accounts: Pick<Accounts, 'tell'> }) =>
+  async (device: Device & StoredDoc, ctx: Context): Promise<void> => {
+    const owner: unknown = device.owner // an admin may have written it
+    if (typeof owner !== 'string')
+      throw new Reject('bad_device', `owner: expected an email address, got ${quote(owner)}`)
+    await accounts.tell(device.owner, { device: device._id }, { signal: ctx.signal })
+  }

@@ -1,0 +1,23 @@
+import type { Accounts } from '../accounts/accounts.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { forget } from '../docstate/forget.ts'
+import type { Context } from '../docstate/types.ts'
+import type { Device } from './documents.ts'
+import { userNameOf } from './names.ts'
+import type { DeviceUsers } from './users.ts'
+
+/** device revoked: deletes the device's user, which ends its access, and has the account tell the other devices. The document stays. */
+export const takeAccount =
+  ({ users, accounts }: { readonly users: DeviceUsers; readonly accounts: Pick<Accounts, 'remind'> }) =>
+  async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
+    await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
+    if (typeof doc.owner === 'string') await accounts.remind(doc.owner, { signal: ctx.signal })
+  }
+
+/** device forgotten: deletes the document. The device is not active, but a user may have been made for it. */
+export const forgetDevice =
+  ({ users }: { readonly users: Pick<DeviceUsers, 'revoke'> }) =>
+  async (doc: Device & StoredDoc & { readonly state: 'forgotten' }, ctx: Context) => {
+    await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
+    return forget(doc)
+  }
