@@ -1,10 +1,9 @@
 import type { Clock } from './clock.ts'
-import type { CouchErrorCode } from '../couch/errors.ts'
 
-/** So many failures in a row, and the server is left alone for so long. */
+/** After so many failures in a row, no call is made for so long. */
 const [MOST, REST_MS] = [10, 5000]
 
-/** A server that is away, or does not know us, is not asked for thousands of databases one after the other. */
+/** Stops calls to a server that keeps failing, so that thousands of databases do not each try it in turn. */
 export class CircuitBreaker {
   readonly #clock: Clock
   #count = 0
@@ -14,7 +13,7 @@ export class CircuitBreaker {
     this.#clock = clock
   }
 
-  /** Nothing is to be asked before this, by the clock's ticks; undefined if it may be asked now. */
+  /** No call before this time, in the clock's ticks; undefined if calls are allowed now. */
   get restsUntil(): number | undefined {
     return this.#clock.ticks() < this.#until ? this.#until : undefined
   }
@@ -23,8 +22,7 @@ export class CircuitBreaker {
     this.#count = 0
   }
 
-  failed(code: CouchErrorCode): void {
-    if (code !== 'unreachable' && code !== 'unauthorized') return
+  failed(): void {
     this.#count += 1
     if (this.#count >= MOST) this.#until = this.#clock.ticks() + REST_MS
   }

@@ -1,27 +1,28 @@
 import type { Logger } from 'pino'
 import type { Random } from './backoff.ts'
 import type { Clock } from './clock.ts'
+import { SidecarError } from './errors.ts'
 import { untilAny } from './until-any.ts'
-import { CouchError } from '../couch/errors.ts'
 
 export interface PeriodicRunOptions {
+  /** A `SidecarError` is logged, and the work runs again soon. Any other error is a mistake of ours, and ends the run. */
   readonly sweep: (signal: AbortSignal) => Promise<void>
-  /** Between two of them, milliseconds. May change. */
+  /** The pause between two runs, milliseconds. May change. */
   readonly everyMs: () => number
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
 }
 
-/** Sweeps at once, then now and then, and whenever there is a reason to think that something was missed. */
+/** Runs the work at once, then periodically, and as soon as it is asked to. */
 export interface PeriodicRun {
   run(signal: AbortSignal): Promise<void>
-  /** There is such a reason: again as soon as the one that runs is over. */
+  /** Runs the work again as soon as the current run ends. For callers that have a reason to think something was missed. */
   soon(): void
 }
 
 const AGAIN_MS = 5000
-/** Those that take long come more seldom: they take a tenth of the time. One that took long by chance is forgiven. */
+/** A long run makes the pause longer: at most a tenth of the time is spent. A single long run does not count. */
 const REST = 10
 
 export function createPeriodicRun({ sweep, everyMs, clock, random, log }: PeriodicRunOptions): PeriodicRun {
@@ -33,8 +34,8 @@ export function createPeriodicRun({ sweep, everyMs, clock, random, log }: Period
       return true
     } catch (thrown) {
       if (signal.aborted) return false
-      if (!(thrown instanceof CouchError)) throw thrown
-      log.debug({ code: thrown.code, reason: thrown.message }, 'the databases could not be looked at')
+      if (!(thrown instanceof SidecarError)) throw thrown
+      log.debug({ code: thrown.code, reason: thrown.message }, 'the periodic run failed; it runs again soon')
       return false
     }
   }
@@ -43,7 +44,7 @@ export function createPeriodicRun({ sweep, everyMs, clock, random, log }: Period
     async run(signal) {
       let tookBefore = Infinity
       while (!signal.aborted) {
-        waiting = new AbortController() // before the sweep, which whoever calls may have outdated
+        waiting = new AbortController() // before the run: a call of `soon` while it runs must count
         const began = clock.ticks()
         const done = await sweepOnce(signal)
         const took = clock.ticks() - began

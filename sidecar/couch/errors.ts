@@ -108,5 +108,8 @@ export function codeOf(status: number, error?: string): CouchErrorCode {
   return byStatus[status] ?? (status >= 500 ? 'server' : 'bad_request')
 }
 
+/** Whether the whole server is away or refuses the sidecar, so that every other database would answer the same. */
+export const isServerAway = (code: CouchErrorCode): boolean => code === 'unreachable' || code === 'unauthorized'
+
 export const isCouchError = (thrown: unknown, code?: CouchErrorCode): thrown is CouchError =>
   thrown instanceof CouchError && (code === undefined || thrown.code === code)

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Semaphore } from '../core/semaphore.ts'
 import { untilAny } from '../core/until-any.ts'
-import { CouchError, type CouchErrorCode } from '../couch/errors.ts'
+import { CouchError, isServerAway, type CouchErrorCode } from '../couch/errors.ts'
 import { CircuitBreaker } from '../core/circuit-breaker.ts'
 import type { Counters } from '../docstate/counters.ts'
 import type { Engine } from '../docstate/engine.ts'
@@ -177,7 +177,7 @@ export class Visits {
   }
 
   #failed(name: string, code: CouchErrorCode): void {
-    this.#breaker.failed(code)
+    if (isServerAway(code)) this.#breaker.failed()
     this.#comeAgain(name, AGAIN_MS * (1 + this.#options.random()))
   }
 

@@ -6,7 +6,7 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError, isServerAway } from '../couch/errors.ts'
 import type { Book, Page } from './book.ts'
 import type { Builds, Ended } from './builds.ts'
 import type { DesignDocsReader } from './design-docs.ts'
@@ -174,7 +174,7 @@ export class Builder {
       if (this.#signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
       log.debug({ database, code: thrown.code, reason: thrown.message }, 'its indexes could not be looked at')
-      this.#breaker.failed(thrown.code)
+      if (isServerAway(thrown.code)) this.#breaker.failed()
       this.queue.addAt(database, clock.ticks() + (thrown.retry === 'slowly' ? AFTER_NO_MS : AFTER_FAILURE_MS))
     } finally {
       if (this.#looking.get(database)) this.queue.add(database)
