@@ -34,7 +34,7 @@ const placeOf = ({ table }: Rig, database: Database) => database.find(`_local/co
 /** Not if the last read was of a cluster's copy that lagged behind: then a visit more is made. */
 async function isAtItsPlace(rig: Rig, database: Database): Promise<boolean> {
   const [place, info] = [await placeOf(rig, database), await database.info()]
-  return changesAt(seqFrom(place!.seq as string)) === changesAt(info.update_seq)
+  return place !== undefined && changesAt(seqFrom(place.seq as string)) === changesAt(info.update_seq)
 }
 
 const isOf = (name: string) => (request: SeenRequest) => request.path.startsWith(`/${name}/`)
