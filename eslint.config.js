@@ -7,15 +7,24 @@ import tseslint from 'typescript-eslint'
 const layers = [
   ['main', 'cli'],
   ['sidecar'],
-  ['databases', 'routes', 'tables', 'load-handlers', 'capabilities', 'database-counters', 'health'],
-  [
-    ...['accounts', 'channels', 'devices', 'inbox', 'embedded', 'http', 'deploy', 'config'],
-    ...['global-changes', 'indexes', 'live-settings', 'metrics'],
-  ],
+  // the features
+  ['databases'],
+  ['channels', 'inbox'],
+  ['devices'],
+  ['accounts'],
+  ['deploy'],
+  ['global-changes', 'indexes'],
+  // what they share
+  ['platform'],
+  ['config', 'embedded', 'live-settings'],
   ['mail'],
   ['docstate'],
   ['feed', 'workers'],
-  ['couch', 'events'],
+  ['events'],
+  ['feature'],
+  ['metrics'],
+  ['http'],
+  ['couch'],
   ['core'],
 ]
 

@@ -1,5 +1,5 @@
-import { GROUPS } from '../sidecar/metrics/catalogue.ts'
-import type { Group, Metric } from '../sidecar/metrics/metric.ts'
+import type { Metric, MetricGroup } from '../sidecar/metrics/metric.ts'
+import { GROUPS } from './metric-groups.ts'
 
 const listed = (labels: Readonly<Record<string, string>>) =>
   Object.entries(labels)
@@ -9,7 +9,7 @@ const listed = (labels: Readonly<Record<string, string>>) =>
 const rowOf = (prefix: string, [name, { type, unit, meaning, from, labels }]: [string, Metric]) =>
   `| \`${prefix}${name}\` | ${type}, ${unit} | ${meaning} | ${listed(labels)} | ${from} |`
 
-const tableOf = ({ title, prefix, labels, metrics }: Group) =>
+const tableOf = ({ title, prefix, labels, metrics }: MetricGroup) =>
   [
     `## ${title}\n`,
     ...(Object.keys(labels).length > 0 ? [`All have labels ${listed(labels)}.\n`] : []),

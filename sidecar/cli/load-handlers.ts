@@ -1,9 +1,9 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ConfigError } from './core/errors.ts'
-import { failureOf } from './core/failure.ts'
-import { collectHandlers, joinHandlers, type HandlersModule, type LoadedHandlers } from './docstate/handlers.ts'
+import { ConfigError } from '../core/errors.ts'
+import { failureOf } from '../core/failure.ts'
+import { collectHandlers, joinHandlers, type HandlersModule, type LoadedHandlers } from '../docstate/handlers.ts'
 
 /**
  * Loads the modules of `SIDECAR_HANDLERS`, TypeScript or JavaScript, and puts their tables together.

@@ -4,11 +4,11 @@ import type { Couch } from '../couch/client.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
-import { createTables, type Tables } from '../tables.ts'
+import { createHandlerTables, type HandlerTables } from '../databases/handler-tables.ts'
 
 /** What a sidecar with these settings handles where, for whoever wants to know and handles nothing. */
-export const tablesFor = (couch: Couch, config: Config, handlers: LoadedHandlers): Tables =>
-  createTables({
+export const tablesFor = (couch: Couch, config: Config, handlers: LoadedHandlers): HandlerTables =>
+  createHandlerTables({
     ...{ config, handlers, couch, compiler: createCompiler(), templates: loadTemplates(), clock: systemClock },
     ...{ publicUrl: '', syncUrl: '' },
   })

@@ -1,44 +1,23 @@
-import type { Config } from './config.ts'
-import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from './docstate/classify.ts'
-import { isAmong } from './core/glob.ts'
-import { userDatabasesOf } from './accounts/names.ts'
-import type { Tables } from './tables.ts'
-import type { Member, WorkerOptions } from './workers/documents.ts'
-import type { TypeAndState } from './workers/partitioning.ts'
+import type { Config } from '../config.ts'
+import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../docstate/classify.ts'
+import { isAmong } from '../core/glob.ts'
+import { userDatabasesOf } from '../accounts/names.ts'
+import type { HandlerTables } from './handler-tables.ts'
+import type { Member, WorkerOptions } from '../workers/documents.ts'
+import type { TypeAndState } from '../workers/partitioning.ts'
 
-/** The role of sidecars that share one control database. */
-export const ROLE = 'sidecar'
-
-/** What a sidecar tells the others of itself: what it handles where. `type/state` each; `types` with conflicts. */
-export function capabilitiesOf(config: Places, tables: Omit<Tables, 'of'>): WorkerOptions {
-  const { controlDb, databases, globalChangesDb } = config
+/** What a worker tells the others about its handlers: `type/state` of each; `types` whose conflicts it resolves. */
+export function capabilitiesOf({ controlDb, databases }: Places, tables: Omit<HandlerTables, 'of'>): WorkerOptions {
   return {
     control: { database: controlDb, ...capabilitiesIn(tables.control) },
     users: { names: [userDatabasesOf(controlDb)], ...capabilitiesIn(tables.user) },
     databases: { names: [...databases], ...capabilitiesIn(tables.docstate) },
-    global_changes: globalChangesDb,
-    indexes: true,
   }
 }
 
-type Places = Pick<Config, 'controlDb' | 'databases' | 'globalChangesDb'>
+type Places = Pick<Config, 'controlDb' | 'databases'>
 
-/** Whether a sidecar writes database events into this database. */
-export const writesEvents =
-  (globalChangesDb: string) =>
-  ({ options }: Member): boolean =>
-    options.global_changes === globalChangesDb
-
-/** Whether a sidecar keeps the accounts of this control database. */
-export const managesAccounts =
-  (controlDb: string) =>
-  ({ options }: Member): boolean =>
-    (options.control as { database?: unknown } | undefined)?.database === controlDb
-
-/** Whether a sidecar builds indexes. */
-export const buildsIndexes = ({ options }: Member): boolean => options.indexes === true
-
-/** Whether a sidecar handles what waits in this state. What others write of themselves may be anything. */
+/** Whether a worker has a handler for this state there. Other programs may have written the options: they can be anything. */
 export function hasCapability({ options }: Member, database: string, { type, state }: TypeAndState): boolean {
   const { control, users, databases } = options as {
     control?: { database?: unknown } & Capabilities

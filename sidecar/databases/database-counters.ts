@@ -1,5 +1,5 @@
-import { Counters } from './docstate/counters.ts'
-import { patternOf } from './databases/patterns.ts'
+import { Counters } from '../docstate/counters.ts'
+import { patternOf } from './patterns.ts'
 
 /**
  * What is counted in databases, by the names and globs of the settings: few numbers, however many databases match a

@@ -1,7 +1,7 @@
-import type { Counters } from '../../docstate/counters.ts'
-import { addUp } from '../../docstate/undeclared.ts'
-import type { EngineHealth, EngineLag } from '../../docstate/engine.ts'
-import { counter, defineGroup, gauge } from '../metric.ts'
+import type { Counters } from '../docstate/counters.ts'
+import { addUp } from '../docstate/undeclared.ts'
+import type { Engine, EngineHealth, EngineLag } from '../docstate/engine.ts'
+import { counter, defineMetrics, gauge } from '../metrics/metric.ts'
 
 export const DATABASE = 'the name or glob in the settings by which it is followed'
 const ENGINES = 'databases/serve.ts'
@@ -10,14 +10,21 @@ const LAG = 'feed/lag.ts'
 const RESOLVE = 'docstate/conflicts/resolve.ts'
 const WRITER = 'couch/writer.ts'
 
-/** All that are followed by one name or glob. */
+export interface DatabaseSources {
+  /** The engines of the databases that are served now, by database. */
+  readonly engines: ReadonlyMap<string, Engine>
+  /** What engines have counted, by the name or glob of the settings. */
+  readonly databaseCounters: ReadonlyMap<string, Counters>
+}
+
+/** The databases that are followed by one name or glob. */
 interface Followed {
   readonly database: string
   readonly counts: Counters
   readonly engines: readonly { readonly health: EngineHealth; readonly lag: EngineLag }[]
 }
 
-export const ofDatabases = defineGroup({
+export const databaseMetrics = defineMetrics({
   title: 'Databases',
   labels: { database: DATABASE },
   metrics: {
@@ -73,7 +80,7 @@ export const ofDatabases = defineGroup({
       outcome: 'stored, accepted (by less than the quorum of a cluster), conflict, refused, unknown (no answer)',
     }),
   },
-  read({ databaseCounters, engines }) {
+  read({ databaseCounters, engines }: DatabaseSources) {
     const all: Followed[] = [...databaseCounters].map(([database, counts]) => {
       const theirs = [...engines.values()].filter((engine) => engine.counts === counts)
       return { database, counts, engines: theirs.map((engine) => ({ health: engine.health(), lag: engine.lag() })) }

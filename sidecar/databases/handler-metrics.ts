@@ -1,10 +1,10 @@
-import type { HandlerCounters } from '../../docstate/counters.ts'
-import { counter, defineGroup, gauge, histogram } from '../metric.ts'
-import { DATABASE } from './databases.ts'
+import type { HandlerCounters } from '../docstate/counters.ts'
+import { counter, defineMetrics, gauge, histogram } from '../metrics/metric.ts'
+import { DATABASE, type DatabaseSources } from './database-metrics.ts'
 
 const RUN_ATTEMPT = 'docstate/run-attempt.ts'
 
-export const ofHandlers = defineGroup({
+export const handlerMetrics = defineMetrics({
   title: 'Handlers',
   labels: { database: DATABASE, type: 'of the documents', state: 'in which it takes them' },
   metrics: {
@@ -35,7 +35,7 @@ export const ofHandlers = defineGroup({
       'docstate/rescue.ts',
     ),
   },
-  read({ databaseCounters }) {
+  read({ databaseCounters }: Pick<DatabaseSources, 'databaseCounters'>) {
     const all = [...databaseCounters].flatMap(([database, counts]) =>
       [...counts.handlers()].map(({ counts, type, state }) => ({ counts, labels: { database, type, state } })),
     )

@@ -1,22 +1,22 @@
-import type { Machines } from '../ddocs/machine.ts'
-import { userMachines } from '../ddocs/machines.ts'
-import { newUserId, userDatabaseOf, userDatabasesOf } from './accounts/names.ts'
-import { createChannels } from './channels/register.ts'
-import type { Config } from './config.ts'
-import { isAmong } from './core/glob.ts'
-import type { Clock } from './core/clock.ts'
-import type { Couch } from './couch/client.ts'
-import type { Job } from './databases/jobs.ts'
-import type { Compiler } from './deploy/compiler.ts'
-import { controlMachinesFor } from './devices/register.ts'
-import { registerDevices } from './devices/register.ts'
-import { createDeviceUsers } from './devices/users.ts'
-import { createControl } from './docstate/control.ts'
-import { joinHandlers, type LoadedHandlers } from './docstate/handlers.ts'
-import type { Templates } from './mail/templates.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import { userMachines } from '../../ddocs/machines.ts'
+import { newUserId, userDatabaseOf, userDatabasesOf } from '../accounts/names.ts'
+import { createChannels } from '../channels/register.ts'
+import type { Config } from '../config.ts'
+import { isAmong } from '../core/glob.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Couch } from '../couch/client.ts'
+import type { Job } from './jobs.ts'
+import type { Compiler } from '../deploy/compiler.ts'
+import { controlMachinesFor } from '../devices/register.ts'
+import { registerDevices } from '../devices/register.ts'
+import { createDeviceUsers } from '../devices/users.ts'
+import { createControl } from '../docstate/control.ts'
+import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
+import type { Templates } from '../mail/templates.ts'
 
 /** What is handled where. The user's own handlers run in the control database, and wherever the settings say. */
-export interface Tables {
+export interface HandlerTables {
   readonly of: (this: void, database: string) => Job & { readonly table: LoadedHandlers }
   /** In the control database. */
   readonly control: LoadedHandlers
@@ -26,7 +26,7 @@ export interface Tables {
   readonly docstate: LoadedHandlers
 }
 
-export interface TablesOptions {
+export interface HandlerTablesOptions {
   readonly config: Omit<Config, 'couchdbUrl' | 'smtpUrl'>
   readonly handlers: LoadedHandlers
   readonly couch: Couch
@@ -39,7 +39,7 @@ export interface TablesOptions {
   readonly syncUrl: string
 }
 
-export function createTables(options: TablesOptions): Tables {
+export function createHandlerTables(options: HandlerTablesOptions): HandlerTables {
   const { config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl } = options
   const { controlDb, databases, confirmExpiryMs, mailsPerOwner } = config
   const own = isAmong(userDatabaseOf(newUserId(controlDb)), databases) ? [handlers] : []

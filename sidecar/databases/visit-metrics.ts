@@ -1,8 +1,9 @@
-import { counter, defineGroup, gauge, one } from '../metric.ts'
+import { counter, defineMetrics, gauge, one } from '../metrics/metric.ts'
+import type { VisitCounts } from './visited-databases.ts'
 
 const VISITED = 'databases/visited-databases.ts'
 
-export const ofVisitedDatabases = defineGroup({
+export const visitMetrics = defineMetrics({
   title: 'Databases that globs stand for',
   metrics: {
     visited_databases: gauge('databases', 'Databases that this worker looks after.', VISITED),
@@ -16,8 +17,8 @@ export const ofVisitedDatabases = defineGroup({
       VISITED,
     ),
   },
-  read({ visited }) {
-    const { databases, open, waiting, visits, reads, swept } = visited()
+  read(counts: () => VisitCounts) {
+    const { databases, open, waiting, visits, reads, swept } = counts()
     return {
       visited_databases: one(databases),
       visits_open: one(open),

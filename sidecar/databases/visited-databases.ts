@@ -6,7 +6,6 @@ import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
 import { withTimeout } from '../core/timeout.ts'
 import { createPeriodicRun } from '../core/periodic.ts'
-import type { VisitedReading } from '../metrics/sources.ts'
 import type { Partitioning } from '../workers/partitioning.ts'
 import { createTracked, forget, type TrackedDatabase } from './tracked-database.ts'
 import { WHO_IS_THERE_MS } from './follow.ts'
@@ -30,10 +29,25 @@ export interface VisitedDatabasesOptions extends Omit<
   readonly lookAgainMs?: readonly [told: number, untold: number]
 }
 
+export interface VisitCounts {
+  /** Databases that this worker visits. */
+  readonly databases: number
+  /** Visits under way. */
+  readonly open: number
+  /** Databases that wait for a visit. */
+  readonly waiting: number
+  /** Visits that have ended. */
+  readonly visits: number
+  /** Requests for changes. */
+  readonly reads: number
+  /** Databases whose changes only a sweep found. */
+  readonly swept: number
+}
+
 export interface VisitedDatabases {
   /** Until the signal aborts, and everything is settled or given back. Once only. */
   readonly run: (signal: AbortSignal) => Promise<void>
-  readonly counts: () => VisitedReading
+  readonly counts: () => VisitCounts
 }
 
 export function createVisitedDatabases(options: VisitedDatabasesOptions): VisitedDatabases {

@@ -11,10 +11,12 @@ export interface Hashing {
 }
 
 /** CouchDB's own defaults since 3.4. */
-export const couchHashing: Hashing = { prf: 'sha256', iterations: 600_000 }
+const couchHashing: Hashing = { prf: 'sha256', iterations: 600_000 }
 
 /** pouchdb-server's: it knows no other function, and its loop over the rounds is slow. */
-export const embeddedHashing: Hashing = { prf: 'sha', iterations: 1000 }
+const embeddedHashing: Hashing = { prf: 'sha', iterations: 1000 }
+
+export const hashingOf = (embedded: boolean): Hashing => (embedded ? embeddedHashing : couchHashing)
 
 const digests = { sha: { name: 'sha1', bytes: 20 }, sha256: { name: 'sha256', bytes: 32 } } as const
 

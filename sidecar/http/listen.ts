@@ -6,12 +6,9 @@ import type { Hono } from 'hono'
 import { ConfigError } from '../core/errors.ts'
 
 export interface ListenOptions {
-  readonly app: Hono
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** Closes the server when it aborts. */
-  readonly signal: AbortSignal
   /** How long a client may take to send the headers, milliseconds. Default 10 s. */
   readonly headersMs?: number
   /** How long a client may take to send the whole request, milliseconds. Default 30 s. */
@@ -23,6 +20,8 @@ export interface Listening {
   readonly port: number
   /** Where a browser on this machine finds it, without a slash at its end. */
   readonly url: string
+  /** Answers with this application. Requests that came before wait for it. Once only. */
+  serve(app: Hono): void
   /** Takes no more requests; idle connections end at once, busy ones with their answer or after a second. */
   close(): Promise<void>
 }
@@ -30,15 +29,16 @@ export interface Listening {
 const CUT_MS = 1_000
 
 /**
- * Serves the application on a port.
+ * Binds a port.
  *
  * @throws ConfigError that names the setting to change, where the port cannot be had
  */
 export async function listen(options: ListenOptions): Promise<Listening> {
-  const { app, host, port, signal, headersMs = 10_000, requestMs = 30_000 } = options
-  signal.throwIfAborted()
+  const { host, port, headersMs = 10_000, requestMs = 30_000 } = options
+  let serve!: (app: Hono) => void
+  const served = new Promise<Hono>((resolve) => (serve = resolve))
   const server = createAdaptorServer({
-    fetch: (request, env) => (isMalformed(env.incoming) ? refuse() : app.fetch(request, env)),
+    fetch: async (request, env) => (isMalformed(env.incoming) ? refuse() : (await served).fetch(request, env)),
     serverOptions: {
       headersTimeout: headersMs,
       requestTimeout: requestMs,
@@ -51,16 +51,10 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   } catch (thrown) {
     throw faultFrom(thrown as NodeJS.ErrnoException, host, port)
   }
-
   let closing: Promise<void> | undefined
   const close = () => (closing ??= closeServer(server))
-  const abort = () => void close()
-  signal.addEventListener('abort', abort, { once: true })
-  server.once('close', () => signal.removeEventListener('abort', abort))
-  if (signal.aborted) abort()
-
   const bound = (server.address() as AddressInfo).port
-  return { port: bound, url: `http://${nameOf(host)}:${bound}`, close }
+  return { port: bound, url: `http://${nameOf(host)}:${bound}`, serve, close }
 }
 
 /** A header without a name, which the parser of Node before 20.20 lets pass. */

@@ -1,18 +1,17 @@
 import { Hono } from 'hono'
 import { methodNotAllowed } from './errors.ts'
 
-export interface Health {
-  readonly ok: boolean
-  /** What is wrong, in words, without anything secret: everybody may ask. */
-  readonly reasons: readonly string[]
+export interface UpOptions {
+  /** What is wrong now, as sentences that hold nothing secret: the endpoint needs no login. */
+  readonly problems: () => readonly string[]
 }
 
-/** `GET /_up`, for whoever watches the process: 200 while it does its work, 503 with the reasons while it does not. */
-export function up({ health }: { health: () => Health }): Hono {
+/** `GET /_up`, for monitoring: 200 while the process does its work, 503 with the reasons while it does not. */
+export function up({ problems }: UpOptions): Hono {
   const app = new Hono()
   app.get('/_up', (c) => {
-    const { ok, reasons } = health()
-    return ok ? c.json({ status: 'ok' }) : c.json({ status: 'unavailable', reasons }, 503)
+    const reasons = problems()
+    return reasons.length === 0 ? c.json({ status: 'ok' }) : c.json({ status: 'unavailable', reasons }, 503)
   })
   app.all('/_up', methodNotAllowed('GET', 'HEAD'))
   return app

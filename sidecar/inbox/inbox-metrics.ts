@@ -1,6 +1,7 @@
-import { counter, defineGroup } from '../metric.ts'
+import { counter, defineMetrics } from '../metrics/metric.ts'
+import type { InboxCounts } from './counts.ts'
 
-export const ofInbox = defineGroup({
+export const inboxMetrics = defineMetrics({
   title: 'The inbox',
   prefix: 'couchdb_sidecar_inbox_',
   metrics: {
@@ -11,7 +12,7 @@ export const ofInbox = defineGroup({
       reason: 'rate (too many came), full (too many devices wait to be confirmed)',
     }),
   },
-  read({ inbox: { documents, turnedAway } }) {
+  read({ documents, turnedAway }: InboxCounts) {
     return {
       documents_total: Object.entries(documents).map(([outcome, count]) => [count, { outcome }] as const),
       turned_away_total: Object.entries(turnedAway).map(([reason, count]) => [count, { reason }] as const),

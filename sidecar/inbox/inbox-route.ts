@@ -34,9 +34,9 @@ export interface InboxRouteOptions extends InboxRatesOptions {
  * `Authorization: Bearer` and its secret.
  *
  * @example
- * createHttp({ routes: [inbox({ inbox, perMinute: 30, limit: 10_000, proxies: 0, hashing, clock, counts })], log })
+ * createHttp({ routes: [inboxRoute({ inbox, perMinute: 30, limit: 10_000, proxies: 0, hashing, clock, counts })], log })
  */
-export function inbox({ inbox, hashing, perMinute, limit, proxies, clock, counts }: InboxRouteOptions): Hono {
+export function inboxRoute({ inbox, hashing, perMinute, limit, proxies, clock, counts }: InboxRouteOptions): Hono {
   const { writes, reads, shares } = createInboxRates({ perMinute, limit, clock })
   const key = randomBytes(16)
   /** A reader of the documents does not learn the addresses, not even by trying all of them. */

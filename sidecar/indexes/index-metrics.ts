@@ -1,5 +1,7 @@
-import { byTrouble, isInTrouble, rowOf } from '../../indexes/rows.ts'
-import { counter, defineGroup, gauge, histogram, one } from '../metric.ts'
+import type { Clock } from '../core/clock.ts'
+import { byTrouble, isInTrouble, rowOf } from './rows.ts'
+import { counter, defineMetrics, gauge, histogram, one } from '../metrics/metric.ts'
+import type { Indexes } from './indexes.ts'
 
 const BOOK = 'indexes/book.ts'
 const BUILDER = 'indexes/builder.ts'
@@ -9,7 +11,7 @@ const BUILDS = 'indexes/builds.ts'
 const LABELS = { database: 'of the index', ddoc: 'its design document', index: 'its name; empty for that of all views' }
 const MOST = 100
 
-export const ofIndexes = defineGroup({
+export const indexMetrics = defineMetrics({
   title: 'Indexes',
   prefix: 'couchdb_sidecar_indexes_',
   metrics: {
@@ -47,9 +49,9 @@ export const ofIndexes = defineGroup({
     pace_ratio: gauge('none', 'Part of the channels in use: less than 1 where the server is slow.', 'indexes/pace.ts'),
     paused: gauge('none', '1 while nothing is built because a disk is full, 0 if not.', 'indexes/pace.ts'),
   },
-  read({ indexes }) {
-    const { counts, entries, now } = indexes()
-    const behind = [...entries].filter(({ isFresh }) => !isFresh).map((entry) => rowOf(entry, now))
+  read({ indexes, clock }: { readonly indexes: Pick<Indexes, 'counts' | 'entries'>; readonly clock: Clock }) {
+    const [counts, now] = [indexes.counts(), clock.now()]
+    const behind = [...indexes.entries()].filter(({ isFresh }) => !isFresh).map((entry) => rowOf(entry, now))
     const worst = behind.filter(isInTrouble).sort(byTrouble).slice(0, MOST)
     const labelsOf = ({ db_name, ddoc, index }: (typeof worst)[number]) => ({
       database: db_name,

@@ -21,7 +21,7 @@ export interface IndexesRouteOptions {
  * `GET /_indexes`, for server admins: how far each index is that this worker keeps, the worst first, and which of the
  * others' are behind. `?database=` takes a name, or a glob.
  */
-export function indexes({ adminOnly, indexes, worker, notes, clock }: IndexesRouteOptions): Hono {
+export function indexesRoute({ adminOnly, indexes, worker, notes, clock }: IndexesRouteOptions): Hono {
   const app = new Hono()
   app.get('/_indexes', adminOnly, async (c) => {
     const others = await notes(c.req.raw.signal).catch(ifCouchAnswersNot)

@@ -1,8 +1,6 @@
 import { Registry, type Metric as Registered, type RegistryContentType } from 'prom-client'
 import { Histogram } from '../core/histogram.ts'
-import { GROUPS } from './catalogue.ts'
-import type { Metric, Sample } from './metric.ts'
-import type { Sources } from './sources.ts'
+import type { Metric, Metrics, Sample } from './metric.ts'
 
 export type Format = 'prometheus' | 'openmetrics'
 
@@ -12,16 +10,16 @@ export interface Exposition {
 }
 
 /**
- * All metrics as they are now. The registry lives no longer than that: whoever asks gets what is there in this moment,
- * in the format of their own (prom-client renames the counters of a registry in the other), and nothing is kept.
+ * All metrics with their values now. Each scrape has a registry of its own: prom-client renames the counters of a
+ * registry for OpenMetrics, and nothing is kept between two scrapes.
  */
-export async function expose(sources: Sources, format: Format): Promise<Exposition> {
+export async function expose(groups: readonly Metrics[], format: Format): Promise<Exposition> {
   const { PROMETHEUS_CONTENT_TYPE, OPENMETRICS_CONTENT_TYPE } = Registry
   const contentType = format === 'openmetrics' ? OPENMETRICS_CONTENT_TYPE : PROMETHEUS_CONTENT_TYPE
   const registry = new Registry<RegistryContentType>()
   registry.setContentType(contentType)
-  for (const { prefix, metrics, read } of GROUPS) {
-    const readings = await read(sources)
+  for (const { prefix, metrics, read } of groups) {
+    const readings = await read()
     for (const [name, metric] of Object.entries(metrics)) {
       registry.registerMetric(registered(prefix + name, metric, readings[name]!))
     }

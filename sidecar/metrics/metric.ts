@@ -1,5 +1,4 @@
 import type { Histogram } from '../core/histogram.ts'
-import type { Sources } from './sources.ts'
 
 /** One metric; its name stands beside it in the group. */
 export interface Metric<L extends string = string> {
@@ -19,35 +18,43 @@ export type Sample<L extends string = string> = readonly [
   labels: Readonly<Record<L, string>>,
 ]
 
-/** Metrics that are read together. */
-export interface Group<N extends string = string> {
+/** Metrics that are read together from one source `S`: the part that keeps their numbers. */
+export interface MetricGroup<S = never, N extends string = string> {
   readonly title: string
   /** Before each name. */
   readonly prefix: string
-  /** That all of them have. */
+  /** Labels that all of them have. */
   readonly labels: Readonly<Record<string, string>>
   readonly metrics: Readonly<Record<N, Metric>>
-  /** What they are now. Only looks at what others keep. */
-  readonly read: (sources: Sources) => Readings<Record<N, Metric>> | Promise<Readings<Record<N, Metric>>>
+  /** The values now. Only reads what the source keeps. */
+  readonly read: (source: S) => Readings<Record<N, Metric>> | Promise<Readings<Record<N, Metric>>>
 }
+
+/** A group with its source: what a feature offers for `GET /metrics`. */
+export type Metrics = MetricGroup<void>
+
+export const metricsOf = <S>(group: MetricGroup<S>, source: S): Metrics => ({
+  ...group,
+  read: () => group.read(source),
+})
 
 type LabelsIn<M> = M extends Metric<infer L> ? L : never
 type Readings<M, L extends string = string> = { readonly [N in keyof M]: readonly Sample<L | LabelsIn<M[N]>>[] }
 
-interface Definition<L extends string, M> {
+interface Definition<S, L extends string, M> {
   readonly title: string
   readonly prefix?: string
   readonly labels?: Readonly<Record<L, string>>
   readonly metrics: M
-  readonly read: (sources: Sources) => Readings<M, L> | Promise<Readings<M, L>>
+  readonly read: (source: S) => Readings<M, L> | Promise<Readings<M, L>>
 }
 
 /** Does not compile where a metric is described and not read, or read without one of its labels. */
-export const defineGroup = <M extends Readonly<Record<string, Metric<never>>>, L extends string = never>(
-  definition: Definition<L, M>,
-): Group => ({ prefix: 'couchdb_sidecar_', labels: {}, ...definition })
+export const defineMetrics = <S, M extends Readonly<Record<string, Metric<never>>>, L extends string = never>(
+  definition: Definition<S, L, M>,
+): MetricGroup<S> => ({ prefix: 'couchdb_sidecar_', labels: {}, ...definition })
 
-/** Of a metric without labels; none where nobody knows the number. */
+/** The sample of a metric without labels; none while the number is unknown. */
 export const one = (value: number | undefined): readonly Sample<never>[] => (value === undefined ? [] : [[value, {}]])
 
 const define =

@@ -1,13 +1,14 @@
 import { Hono } from 'hono'
 import { accepts } from 'hono/accepts'
-import type { Exposition, Format } from './exposition.ts'
+import { expose, type Format } from './exposition.ts'
+import type { Metrics } from './metric.ts'
 import { adminOnly } from '../http/admin-only.ts'
 import type { Authenticate } from '../http/authenticate.ts'
 import { methodNotAllowed } from '../http/errors.ts'
 
 export interface MetricsOptions {
   readonly authenticate: Authenticate
-  readonly expose: (format: Format) => Promise<Exposition>
+  readonly metrics: readonly Metrics[]
 }
 
 /** Those whom CouchDB gives its own metrics, and what it says to others. */
@@ -23,13 +24,13 @@ const FORMATS: Readonly<Record<string, Format>> = {
 
 /**
  * `GET /metrics`, for server admins and users with CouchDB's role `_metrics`: in the text format of Prometheus, or as
- * OpenMetrics for whoever prefers that.
+ * OpenMetrics where the client prefers that.
  */
-export function metrics({ authenticate, expose }: MetricsOptions): Hono {
+export function metricsRoute({ authenticate, metrics }: MetricsOptions): Hono {
   const app = new Hono()
   app.get('/metrics', adminOnly({ authenticate, ...READERS }), async (c) => {
     const type = accepts(c, { header: 'Accept', supports: Object.keys(FORMATS), default: 'text/plain' })
-    const { contentType, text } = await expose(FORMATS[type]!)
+    const { contentType, text } = await expose(metrics, FORMATS[type]!)
     return c.body(text, 200, { 'Content-Type': contentType, Vary: 'Accept' })
   })
   app.all('/metrics', methodNotAllowed('GET', 'HEAD'))

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
-import { counter, defineGroup, gauge, one } from '../metric.ts'
+import { counter, defineMetrics, gauge, one } from './metric.ts'
 
 const US = 1_000_000
 const NODE = 'Node'
@@ -10,7 +10,7 @@ const LINUX = 'Linux'
  * By the names that other programs on Node give them. prom-client's own keep a timer and an observer of the garbage
  * collector running for them, without an end; these cost nothing between two looks.
  */
-export const ofProcess = defineGroup({
+export const processMetrics = defineMetrics({
   title: 'The process',
   prefix: '',
   metrics: {

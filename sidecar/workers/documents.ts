@@ -13,6 +13,9 @@ export interface Member {
   readonly registeredAt: string
 }
 
+/** The role of the sidecars that share one control database. */
+export const ROLE = 'sidecar'
+
 export const TYPE = 'worker'
 const DEFAULT_TIMEOUT_MS = 15_000
 const MIN_TIMEOUT_MS = 500

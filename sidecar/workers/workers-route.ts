@@ -17,7 +17,7 @@ export interface WorkersOptions {
 }
 
 /** `GET /_workers`, for server admins: who is there, in which role, with what it tells of itself. */
-export function workers({ adminOnly, list }: WorkersOptions): Hono {
+export function workersRoute({ adminOnly, list }: WorkersOptions): Hono {
   const app = new Hono()
   app.get('/_workers', adminOnly, async (c) => {
     const all = await list(c.req.raw.signal)

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { parseExposition, valueOf, type Families } from '../metrics/parse-exposition.ts'
+import { GROUPS } from '../../tools/metric-groups.ts'
 import { couchUrl } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { newDevice, register, startWatching } from './registration.ts'
@@ -32,6 +33,8 @@ test('a registration is seen in the numbers, and nothing that was counted is eve
     expect(own(families, 'global_changes_db_writes_total')).toBeGreaterThan(0)
     return families
   })
+  const documented = GROUPS.flatMap(({ prefix, metrics }) => Object.keys(metrics).map((name) => prefix + name))
+  expect([...first.keys()].sort()).toEqual(documented.sort())
   expect(own(first, 'build_info', { version: packageJson.version })).toBe(1)
   expect(own(first, 'databases', { database })).toBe(1)
   expect(own(first, 'databases_following', { database })).toBe(1)

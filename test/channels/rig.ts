@@ -14,8 +14,8 @@ import { createControl } from '../../sidecar/docstate/control.ts'
 import type { Message } from '../../sidecar/docstate/mail.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { loadTemplates } from '../../sidecar/mail/templates.ts'
-import { createTables } from '../../sidecar/tables.ts'
-import { createDatabaseCounters } from '../../sidecar/database-counters.ts'
+import { createHandlerTables } from '../../sidecar/databases/handler-tables.ts'
+import { createDatabaseCounters } from '../../sidecar/databases/database-counters.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
@@ -63,7 +63,7 @@ export async function startWorker(
   } as unknown as Config
   const templates = loadTemplates()
   const handlers = createControl({})
-  const tables = createTables({
+  const tables = createHandlerTables({
     config: settings,
     handlers,
     couch,

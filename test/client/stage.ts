@@ -11,11 +11,12 @@ import { findHome } from '../../sidecar/accounts/home.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { createConfirmations } from '../../sidecar/devices/confirmations.ts'
-import { couchHashing, embeddedHashing } from '../../sidecar/devices/passwords.ts'
+import { hashingOf } from '../../sidecar/devices/passwords.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { confirmPage } from '../../sidecar/devices/confirm-page.ts'
-import { inbox as inboxRoute } from '../../sidecar/inbox/inbox-route.ts'
-import { listen, type Listening } from '../../sidecar/http/listen.ts'
+import { inboxRoute } from '../../sidecar/inbox/inbox-route.ts'
+import type { Listening } from '../../sidecar/http/listen.ts'
+import { serveApp } from '../http/serve-app.ts'
 import { noArrivals } from '../../sidecar/inbox/counts.ts'
 import { createInbox } from '../../sidecar/inbox/inbox.ts'
 import { createControlDb, startWorker, type WorkerOptions } from '../channels/rig.ts'
@@ -58,7 +59,7 @@ export async function startStage(options: WorkerOptions = {}): Promise<Stage> {
   const controlDb = createControlDb()
   const worker = await startWorker(controlDb, options)
   onTestFinished(() => removeUsers(controlDb))
-  const hashing = serverKind() === 'embedded' ? embeddedHashing : couchHashing
+  const hashing = hashingOf(serverKind() === 'embedded')
   const log = pino({ level: 'silent' })
   const [clock, counts] = [systemClock, noArrivals()]
   const confirmations = createConfirmations({ database: worker.control, clock, hashing })
@@ -66,8 +67,7 @@ export async function startStage(options: WorkerOptions = {}): Promise<Stage> {
   const inbox = createInbox({ database: worker.control, limit: 100, clock, counts, log, homeOf })
   const taking = { inbox, perMinute: 10_000, limit: 100, proxies: 0, clock, counts, hashing }
   const app = createHttp({ routes: [inboxRoute(taking), confirmPage({ confirmations, log })], log })
-  const sidecar = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
-  onTestFinished(() => sidecar.close())
+  const sidecar = await serveApp(app)
   const couch = await startFaultyProxy()
 
   return {

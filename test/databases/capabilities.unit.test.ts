@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
-import type { Machines } from '../ddocs/machine.ts'
-import { IN_CONFLICT } from '../sidecar/docstate/classify.ts'
-import { createControl } from '../sidecar/docstate/control.ts'
-import { joinHandlers } from '../sidecar/docstate/handlers.ts'
-import { newUserId, userDatabaseOf } from '../sidecar/accounts/names.ts'
-import { capabilitiesOf, hasCapability, writesEvents } from '../sidecar/capabilities.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import { IN_CONFLICT } from '../../sidecar/docstate/classify.ts'
+import { createControl } from '../../sidecar/docstate/control.ts'
+import { joinHandlers } from '../../sidecar/docstate/handlers.ts'
+import { newUserId, userDatabaseOf } from '../../sidecar/accounts/names.ts'
+import { capabilitiesOf, hasCapability } from '../../sidecar/databases/capabilities.ts'
+import { writesEvents } from '../../sidecar/global-changes/global-changes-feature.ts'
 
 const free = createControl<Machines>({})
 free.safe('order', 'paid', () => Promise.resolve())
@@ -12,10 +13,7 @@ const control = joinHandlers([createControl<Machines>({ letter: { sent: {} } }),
 const users = createControl<Machines>({})
 users.safe('channel', 'new', () => Promise.resolve())
 const tables = { control: createControl({}), user: users, docstate: control }
-const options = capabilitiesOf(
-  { controlDb: 'control', databases: ['orders-*'], globalChangesDb: 'global_changes' },
-  tables,
-)
+const options = capabilitiesOf({ controlDb: 'control', databases: ['orders-*'] }, tables)
 const member = (given: object) => ({ id: 'a', options: given }) as unknown as Parameters<typeof hasCapability>[0]
 
 test.each([
@@ -29,7 +27,7 @@ test.each([
   ['the database of a user', userDatabaseOf(newUserId('control')), 'channel', 'new', true],
   ['the database of a user of another control database', userDatabaseOf(newUserId('other')), 'channel', 'new', false],
   ['a conflict in the control database', 'control', 'order', IN_CONFLICT, false],
-])('a sidecar has a duty in %s', (_, database, type, state, expected) => {
+])('a worker has a capability for %s', (_, database, type, state, expected) => {
   expect(hasCapability(member(options), database, { type, state })).toBe(expected)
 })
 
@@ -38,12 +36,12 @@ test.each([
   { databases: null },
   { databases: { names: ['orders-*'], types: 'order' } },
   { control: null, databases: 7 },
-])('what another program wrote of itself, as %j, is no duty', (given) => {
+])('what another program wrote of itself, as %j, is no capability', (given) => {
   expect(hasCapability(member(given), 'orders-1', { type: 'order', state: IN_CONFLICT })).toBe(false)
 })
 
-test('a sidecar writes database events where it says so', () => {
-  expect(writesEvents('global_changes')(member(options))).toBe(true)
-  expect(writesEvents('other')(member(options))).toBe(false)
+test('a worker writes database events where it says so', () => {
+  expect(writesEvents('global_changes')(member({ global_changes: 'global_changes' }))).toBe(true)
+  expect(writesEvents('other')(member({ global_changes: 'global_changes' }))).toBe(false)
   expect(writesEvents('global_changes')(member({}))).toBe(false)
 })

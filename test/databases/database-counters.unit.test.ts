@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDatabaseCounters } from '../sidecar/database-counters.ts'
+import { createDatabaseCounters } from '../../sidecar/databases/database-counters.ts'
 
 test('databases of one glob are counted together, one that is named by itself', () => {
   const { of, all } = createDatabaseCounters(['control', 'userdb-*', '*'])

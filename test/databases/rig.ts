@@ -8,7 +8,7 @@ import { serveDatabases, type ServeOptions } from '../../sidecar/databases/serve
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
 import type { Engine } from '../../sidecar/docstate/engine.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
-import { createDatabaseCounters } from '../../sidecar/database-counters.ts'
+import { createDatabaseCounters } from '../../sidecar/databases/database-counters.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { compiler } from '../support/compiler.ts'

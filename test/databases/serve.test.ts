@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { healthOf } from '../../sidecar/health.ts'
+import { problemsOf } from '../../sidecar/databases/databases-feature.ts'
 import { deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createPrefix, make, order, startVisits } from './rig.ts'
@@ -31,7 +31,7 @@ test('a database that is named is followed and waited for; those that a glob mat
   await own!.put(order('n1'))
   await eventually(() => expect(handled).toContain('n1'))
   await eventually(() => expect([...engines.keys()].sort()).toEqual([controlDb, named].sort()), { within: 10_000 })
-  expect(healthOf(engines, { refusal: undefined })).toEqual({ ok: true, reasons: [] })
+  expect(problemsOf(engines)).toEqual([])
   await deleteDb(controlDb) // it is named, not matched: waited for
   await sleep(1000) // several looks
   await couch.db(second).put(order('b2'))

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { createClicks, type SharedClick } from '../../sidecar/devices/clicks.ts'
-import { embeddedHashing, makePassword } from '../../sidecar/devices/passwords.ts'
+import { hashingOf, makePassword } from '../../sidecar/devices/passwords.ts'
 import { createLatch } from '../docstate/rig.ts'
 
-const made = makePassword(embeddedHashing)
+const made = makePassword(hashingOf(true))
 const sees = (shared: SharedClick) => Promise.resolve(shared.made === made)
 const makes = (shared: SharedClick) => {
   shared.made = made

@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import type { Page } from 'playwright-core'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { confirmPage } from '../../sidecar/devices/confirm-page.ts'
-import { listen } from '../../sidecar/http/listen.ts'
+import { serveApp } from '../http/serve-app.ts'
 import { openBrowser } from '../support/browser.ts'
 import { needs } from '../support/couchdb.ts'
 import { memoryConfirmations } from './memory-confirmations.ts'
@@ -15,9 +15,7 @@ async function openOnPhone(colorScheme: 'light' | 'dark' = 'light') {
   const confirmations = memoryConfirmations({ deviceId: 'd 1', confirmCode: 'c0de', deviceCode: '12ab' })
   const log = pino({ level: 'silent' })
   const app = createHttp({ routes: [confirmPage({ confirmations, log })], log })
-  const { signal } = new AbortController()
-  const listening = await listen({ app, host: '127.0.0.1', port: 0, signal })
-  onTestFinished(() => listening.close())
+  const listening = await serveApp(app)
   const browser = await openBrowser()
   const page = await (await browser.newContext({ ...phone, colorScheme })).newPage()
   const complaints: string[] = []

@@ -6,7 +6,7 @@ import { hashCode, newCode } from '../../sidecar/devices/codes.ts'
 import { createConfirmations } from '../../sidecar/devices/confirmations.ts'
 import type { TriedCode } from '../../sidecar/devices/attempt-limit.ts'
 import { guessesIdOf } from '../../sidecar/devices/names.ts'
-import { embeddedHashing } from '../../sidecar/devices/passwords.ts'
+import { hashingOf } from '../../sidecar/devices/passwords.ts'
 import type { Confirmations } from '../../sidecar/devices/confirmations.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 /** The page of one worker, that waits for nothing. */
 const openPage = (patienceMs = 0) =>
-  createConfirmations({ database: db, clock: systemClock, hashing: embeddedHashing, patienceMs })
+  createConfirmations({ database: db, clock: systemClock, hashing: hashingOf(true), patienceMs })
 
 const click = (page: Confirmations, fields: { deviceCode?: string; confirmCode?: string; deviceId?: string } = {}) => {
   const { signal } = new AbortController()

@@ -5,7 +5,7 @@ import { systemClock } from '../../sidecar/core/clock.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { eventFeeds, type EventsOptions } from '../../sidecar/events/event-feeds.ts'
-import { listen } from '../../sidecar/http/listen.ts'
+import { serveApp } from '../http/serve-app.ts'
 import { createRecheck } from '../../sidecar/http/recheck.ts'
 
 const log = pino({ level: 'silent' })
@@ -28,8 +28,7 @@ export async function startEventFeeds(options: Partial<EventsOptions> = {}, ...o
     ...options,
   })
   const app = createHttp({ routes: [route, ...others], log })
-  const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
-  onTestFinished(() => http.close())
+  const http = await serveApp(app)
   onTestFinished(() => stopping.abort())
   return { events, counts, url: http.url, port: http.port, stop: () => stopping.abort() }
 }

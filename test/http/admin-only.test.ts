@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { adminOnly, type AdminOnlyOptions } from '../../sidecar/http/admin-only.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
-import { listen } from '../../sidecar/http/listen.ts'
+import { serveApp } from './serve-app.ts'
 import { createTestCouch, couchUrl, uniqueName } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { createTestAuthenticate } from './test-authenticate.ts'
@@ -136,8 +136,7 @@ describe('what is for admins only', () => {
 
   it('is not given on the word of a server that is no CouchDB', async () => {
     const other = new Hono().get('/_session', (c) => c.json({ ok: true, roles: ['_admin'] }))
-    const listening = await listen({ app: other, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
-    onTestFinished(() => listening.close())
+    const listening = await serveApp(other)
     expect((await createApp(listening.url).request('/secret', { headers: admin })).status).toBe(503)
   })
 })

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { CouchError } from '../../sidecar/couch/errors.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
-import { up, type Health } from '../../sidecar/http/up.ts'
+import { up } from '../../sidecar/http/up.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -74,19 +74,19 @@ it('leaves a route the headers that it sets itself', async () => {
 })
 
 it('is up while it does its work, and says in words why not', async () => {
-  let health: Health = { ok: true, reasons: [] }
-  const app = createApp(up({ health: () => health }))
+  let problems: string[] = []
+  const app = createApp(up({ problems: () => problems }))
   const well = await app.request('/_up')
   expect([well.status, await well.json()]).toEqual([200, { status: 'ok' }])
 
-  health = { ok: false, reasons: ['no answer from CouchDB'] }
+  problems = ['no answer from CouchDB']
   const ill = await app.request('/_up')
   expect(ill.status).toBe(503)
   expect(await ill.json()).toEqual({ status: 'unavailable', reasons: ['no answer from CouchDB'] })
 })
 
 it('can only be asked whether it is up', async () => {
-  const response = await createApp(up({ health: () => ({ ok: true, reasons: [] }) })).request('/_up', {
+  const response = await createApp(up({ problems: () => [] })).request('/_up', {
     method: 'POST',
   })
   expect(response.status).toBe(405)

@@ -1,14 +1,14 @@
 /** An inbox over real HTTP, with a control database of its own; and what those do who have no credentials. */
 import { createHash, randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
-import { inbox as inboxRoute } from '../../sidecar/inbox/inbox-route.ts'
-import { listen } from '../../sidecar/http/listen.ts'
+import { inboxRoute } from '../../sidecar/inbox/inbox-route.ts'
+import { serveApp } from '../http/serve-app.ts'
 import { noArrivals } from '../../sidecar/inbox/counts.ts'
-import { couchHashing } from '../../sidecar/devices/passwords.ts'
+import { hashingOf } from '../../sidecar/devices/passwords.ts'
 import { createInbox } from '../../sidecar/inbox/inbox.ts'
 import { inboxIdOf } from '../../sidecar/inbox/names.ts'
 import { guardedDb } from '../ddocs/guarded-db.ts'
@@ -49,12 +49,10 @@ export async function startInbox(options: InboxRigOptions = {}) {
   const log = pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) })
   const inbox = createInbox({ database, homeOf: () => Promise.resolve(undefined), limit, clock, counts, log })
   const app = createHttp({
-    routes: [inboxRoute({ inbox, hashing: couchHashing, perMinute, limit, proxies, clock, counts })],
+    routes: [inboxRoute({ inbox, hashing: hashingOf(false), perMinute, limit, proxies, clock, counts })],
     log,
   })
-  const { signal } = new AbortController()
-  const listening = await listen({ app, host: '127.0.0.1', port: 0, signal })
-  onTestFinished(() => listening.close())
+  const listening = await serveApp(app)
   const url = `${listening.url}/inbox`
 
   async function send(path: string, init: RequestInit = {}): Promise<Answer> {

@@ -1,15 +1,14 @@
 /** The inbox for pages of other sites, in a browser; and what it says to those before they come. */
 import { Hono } from 'hono'
-import { expect, onTestFinished, test } from 'vitest'
-import { listen } from '../../sidecar/http/listen.ts'
+import { expect, test } from 'vitest'
+import { serveApp } from '../http/serve-app.ts'
 import { openBrowser } from '../support/browser.ts'
 import { needs } from '../support/couchdb.ts'
 import { newDevice, newSecret, startInbox } from './inbox-rig.ts'
 
 async function startOtherSite(): Promise<string> {
   const app = new Hono().get('/', (c) => c.html('<title>an app</title>'))
-  const listening = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
-  onTestFinished(() => listening.close())
+  const listening = await serveApp(app)
   return listening.url
 }
 

@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, it, test } from 'vitest'
 import { Counters } from '../../sidecar/docstate/counters.ts'
 import { Entry } from '../../sidecar/indexes/entry.ts'
-import { GROUPS } from '../../sidecar/metrics/catalogue.ts'
+import { GROUPS } from '../../tools/metric-groups.ts'
 import { expose, type Format } from '../../sidecar/metrics/exposition.ts'
 import { parseExposition, valueOf } from './parse-exposition.ts'
-import { engineSaying, noIndexes, sourcesOf } from './sources.ts'
+import { engineSaying, metricsFrom, sourcesOf } from './sources.ts'
 
 const FORMATS = ['prometheus', 'openmetrics'] as const
 const catalogue = GROUPS.flatMap(({ prefix, labels, metrics }) =>
@@ -17,7 +17,7 @@ const catalogue = GROUPS.flatMap(({ prefix, labels, metrics }) =>
   })),
 )
 const families = async (sources = sourcesOf(), format: Format = 'prometheus') =>
-  parseExposition((await expose(sources, format)).text, format)
+  parseExposition((await expose(metricsFrom(sources), format)).text, format)
 
 /** Something of everything, so that there is no metric without a sample. */
 function busy() {
@@ -28,8 +28,7 @@ function busy() {
   }
   const index = new Entry({ database: 'orders', ddoc: '_design/sales', kind: 'view', name: 'by_total', rev: '1-a' }, 0)
   index.read({ seq: 3, lag: 4, isRunning: false }, 1000)
-  const indexes = () => ({ counts: noIndexes, entries: [index], now: 60_000 })
-  return sourcesOf({ databaseCounters: new Map([['control', counts]]), indexes })
+  return sourcesOf({ databaseCounters: new Map([['control', counts]]), entries: [index], now: 60_000 })
 }
 
 test.each(FORMATS)('every metric of the catalogue is served, and no other, as it is described: %s', async (format) => {
@@ -56,8 +55,8 @@ test('documents in undeclared states are added up over the databases of a glob',
 })
 
 test('a group reads what it describes, and nothing else', async () => {
-  for (const { metrics, read } of GROUPS) {
-    expect(Object.keys(await read(busy())).sort()).toEqual(Object.keys(metrics).sort())
+  for (const { metrics, read } of metricsFrom(busy())) {
+    expect(Object.keys(await read()).sort()).toEqual(Object.keys(metrics).sort())
   }
 })
 
@@ -168,11 +167,11 @@ test('what the parts keep is told under the name that is written beside it', asy
   mails.failed.mail_login = 2
   const served = await families(
     sourcesOf({
-      ...{ byteBudget: byteBudget, mails, readers: { open: 4, dropped: 3 }, workers: () => 2 },
-      globalChanges: () => ({
+      ...{ byteBudget, mails, readers: { open: 4, dropped: 3 }, workers: 2 },
+      globalChanges: {
         ...{ on: false, written: 1, pendingWrites: 2, pendingEvents: 3, conflicts: 4, requests: 5, swept: 6 },
         ...{ lagMs: 7000, sweptMsAgo: 8000 },
-      }),
+      },
     }),
   )
   const own = (name: string, labels = {}) => valueOf(served, `couchdb_sidecar_${name}`, labels)
@@ -215,7 +214,7 @@ test('what engines have counted is told under the name that is written beside it
 })
 
 test('nobody is told how many workers there are as long as nobody knows', async () => {
-  const served = await families(sourcesOf({ workers: () => undefined }))
+  const served = await families(sourcesOf({ workers: undefined }))
   expect(served.get('couchdb_sidecar_workers')!.samples).toEqual([])
 })
 

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { format, resolveConfig } from 'prettier'
 import { expect, test } from 'vitest'
-import { GROUPS } from '../../sidecar/metrics/catalogue.ts'
+import { GROUPS } from '../../tools/metric-groups.ts'
 import { renderMetrics } from '../../tools/render-metrics.ts'
 
 const page = new URL('../../docs/metrics.md', import.meta.url).pathname
-const TABLES = /(?<=<!-- made from sidecar\/metrics\/groups.*-->\n)[^]*(?=<!-- end of the tables -->)/
+const TABLES = /(?<=<!-- made from tools\/metric-groups.*-->\n)[^]*(?=<!-- end of the tables -->)/
 
 /** With `--update` it brings the page up to date. */
 test('docs/metrics.md shows the metrics as they are', async () => {

@@ -1,10 +1,10 @@
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { createHttp } from '../../sidecar/http/app.ts'
-import { metrics } from '../../sidecar/metrics/metrics-route.ts'
-import { expose, type Format } from '../../sidecar/metrics/exposition.ts'
+import type { Format } from '../../sidecar/metrics/exposition.ts'
+import { metricsRoute } from '../../sidecar/metrics/metrics-route.ts'
 import { parseExposition } from './parse-exposition.ts'
-import { sourcesOf } from './sources.ts'
+import { metricsFrom, sourcesOf } from './sources.ts'
 import { couchUrl, createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { createTestAuthenticate } from '../http/test-authenticate.ts'
@@ -14,12 +14,10 @@ const { username, password } = new URL(couchUrl())
 const admin = { authorization: basic(decodeURIComponent(username), decodeURIComponent(password)) }
 
 function createApp() {
-  const asked: Format[] = []
-  const route = metrics({
-    authenticate: createTestAuthenticate({ clock: createManualClock() }),
-    expose: (format) => (asked.push(format), expose(sourcesOf(), format)),
-  })
-  return { app: createHttp({ routes: [route], log: pino({ level: 'silent' }) }), asked }
+  let reads = 0
+  const metrics = metricsFrom(sourcesOf()).map((group) => ({ ...group, read: () => ((reads += 1), group.read()) }))
+  const route = metricsRoute({ authenticate: createTestAuthenticate({ clock: createManualClock() }), metrics })
+  return { app: createHttp({ routes: [route], log: pino({ level: 'silent' }) }), reads: () => reads }
 }
 
 async function userWith(...roles: string[]) {
@@ -47,7 +45,7 @@ test('a user with CouchDB’s role for its own metrics gets them, too', async ()
 })
 
 test('others are refused in CouchDB’s words, and nothing is read for them', async () => {
-  const { app, asked } = createApp()
+  const { app, reads } = createApp()
   const reason = 'You are not a server admin or read-only metrics user'
   const anonymous = await app.request('/metrics')
   expect([anonymous.status, anonymous.headers.get('www-authenticate')]).toEqual([401, 'Basic realm="couchdb-sidecar"'])
@@ -56,7 +54,7 @@ test('others are refused in CouchDB’s words, and nothing is read for them', as
   expect([user.status, await user.json()]).toEqual([403, { error: 'forbidden', reason }])
   const wrong = await app.request('/metrics', { headers: { authorization: basic(uniqueName('nobody'), 'wrong') } })
   expect(wrong.status).toBe(401)
-  expect(asked).toEqual([])
+  expect(reads()).toBe(0)
 })
 
 test('HEAD tells the same without them; nothing but GET and HEAD is allowed', async () => {

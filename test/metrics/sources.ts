@@ -1,3 +1,4 @@
+import { createManualClock } from '../support/manual-clock.ts'
 import { Histogram } from '../../sidecar/core/histogram.ts'
 import { createByteBudget } from '../../sidecar/core/byte-budget.ts'
 import { Counters } from '../../sidecar/docstate/counters.ts'
@@ -6,7 +7,27 @@ import type { GlobalChangesCounts } from '../../sidecar/global-changes/writing/g
 import { noArrivals } from '../../sidecar/inbox/counts.ts'
 import type { IndexesCounts } from '../../sidecar/indexes/indexes.ts'
 import { noMails } from '../../sidecar/mail/counts.ts'
-import type { Sources } from '../../sidecar/metrics/sources.ts'
+import { databaseMetrics, type DatabaseSources } from '../../sidecar/databases/database-metrics.ts'
+import { handlerMetrics } from '../../sidecar/databases/handler-metrics.ts'
+import { memoryMetrics } from '../../sidecar/databases/memory-metrics.ts'
+import { visitMetrics } from '../../sidecar/databases/visit-metrics.ts'
+import type { VisitCounts } from '../../sidecar/databases/visited-databases.ts'
+import { eventMetrics } from '../../sidecar/events/event-metrics.ts'
+import type { ReaderCounts } from '../../sidecar/events/channel-feed.ts'
+import type { DbUpdatesCounts } from '../../sidecar/global-changes/reading/db-updates.ts'
+import { dbUpdatesMetrics } from '../../sidecar/global-changes/serving/db-updates-metrics.ts'
+import { globalChangesMetrics } from '../../sidecar/global-changes/writing/global-changes-metrics.ts'
+import { inboxMetrics } from '../../sidecar/inbox/inbox-metrics.ts'
+import { indexMetrics } from '../../sidecar/indexes/index-metrics.ts'
+import type { Entry } from '../../sidecar/indexes/entry.ts'
+import { mailMetrics } from '../../sidecar/mail/mail-metrics.ts'
+import { buildMetrics } from '../../sidecar/metrics/build-metrics.ts'
+import { metricsOf, type Metrics } from '../../sidecar/metrics/metric.ts'
+import { processMetrics } from '../../sidecar/metrics/process-metrics.ts'
+import { workerMetrics } from '../../sidecar/workers/worker-metrics.ts'
+import type { ByteBudget } from '../../sidecar/core/byte-budget.ts'
+import type { InboxCounts } from '../../sidecar/inbox/counts.ts'
+import type { MailCounts } from '../../sidecar/mail/counts.ts'
 
 const nothing: GlobalChangesCounts = {
   ...{ on: true, pendingEvents: 0, pendingWrites: 0, written: 0, requests: 0, conflicts: 0 },
@@ -19,22 +40,58 @@ export const noIndexes: IndexesCounts = {
   serversKen: 'unknown',
 }
 
-/** Numbers as the parts keep them: of a sidecar that has not done anything, unless told. */
+/** Where the features keep their numbers. */
+export interface Sources extends DatabaseSources {
+  readonly version: string
+  readonly visits: VisitCounts
+  readonly byteBudget: ByteBudget
+  readonly mails: MailCounts
+  readonly readers: ReaderCounts
+  readonly inbox: InboxCounts
+  readonly workers: number | undefined
+  readonly globalChanges: GlobalChangesCounts
+  readonly dbUpdates: DbUpdatesCounts
+  readonly entries: readonly Entry[]
+  readonly now: number
+}
+
+/** Numbers as the features keep them: of a sidecar that has not done anything, unless told. */
 export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),
   databaseCounters: new Map([['control', new Counters()]]),
-  visited: () => ({ databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 }),
+  visits: { databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 },
   byteBudget: createByteBudget(1000),
   mails: noMails(),
   readers: { open: 0, dropped: 0 },
   inbox: noArrivals(),
-  workers: () => 1,
-  globalChanges: () => nothing,
-  dbUpdates: () => ({ readers: 0, rows: 0, pages: 0, slow: 0 }),
-  indexes: () => ({ counts: noIndexes, entries: [], now: 0 }),
+  workers: 1,
+  globalChanges: nothing,
+  dbUpdates: { readers: 0, rows: 0, pages: 0, slow: 0 },
+  entries: [],
+  now: 0,
   ...options,
 })
+
+/** The metrics of all features, with these sources. */
+export const metricsFrom = (sources: Sources): readonly Metrics[] => [
+  metricsOf(databaseMetrics, sources),
+  metricsOf(visitMetrics, () => sources.visits),
+  metricsOf(handlerMetrics, sources),
+  metricsOf(memoryMetrics, sources.byteBudget),
+  metricsOf(inboxMetrics, sources.inbox),
+  metricsOf(mailMetrics, sources.mails),
+  metricsOf(globalChangesMetrics, () => sources.globalChanges),
+  metricsOf(dbUpdatesMetrics, () => sources.dbUpdates),
+  metricsOf(eventMetrics, sources.readers),
+  metricsOf(indexMetrics, {
+    indexes: { counts: () => noIndexes, entries: () => sources.entries },
+    clock: { ...createManualClock(), now: () => sources.now },
+  }),
+  metricsOf(workerMetrics, () => sources.workers),
+  metricsOf(buildMetrics, sources.version),
+  metricsOf(processMetrics, undefined),
+]
 
 /** What an engine tells of itself, without one. */
 export function engineSaying(counts: Counters, health: Partial<EngineHealth>, lag: Partial<EngineLag> = {}): Engine {

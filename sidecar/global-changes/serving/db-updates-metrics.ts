@@ -1,8 +1,9 @@
-import { counter, defineGroup, gauge, one } from '../metric.ts'
+import { counter, defineMetrics, gauge, one } from '../../metrics/metric.ts'
+import type { DbUpdatesCounts } from '../reading/db-updates.ts'
 
 const READING = 'global-changes/reading/db-updates.ts'
 
-export const ofDbUpdates = defineGroup({
+export const dbUpdatesMetrics = defineMetrics({
   title: 'GET /_db_updates',
   prefix: 'couchdb_sidecar_db_updates_',
   metrics: {
@@ -11,8 +12,8 @@ export const ofDbUpdates = defineGroup({
     pages_total: counter('requests', 'Pages read for readers that were not at the end.', READING),
     slow_total: counter('times', 'How often a reader did not take what came, and had to read it again.', READING),
   },
-  read({ dbUpdates }) {
-    const { readers, rows, pages, slow } = dbUpdates()
+  read(counts: () => DbUpdatesCounts) {
+    const { readers, rows, pages, slow } = counts()
     return { readers: one(readers), rows_total: one(rows), pages_total: one(pages), slow_total: one(slow) }
   },
 })

@@ -29,7 +29,7 @@ export interface DbUpdatesRouteOptions {
  * `GET /_db_updates`, as CouchDB's: what has happened to which database. Server admins see all databases; a user sees
  * those of the account of that name, `name/…`.
  */
-export function dbUpdates({ feed, authenticate, recheck, clock, log, signal }: DbUpdatesRouteOptions): Hono {
+export function dbUpdatesRoute({ feed, authenticate, recheck, clock, log, signal }: DbUpdatesRouteOptions): Hono {
   const alarms = createAlarms(clock)
   const bodies = new Set<Body>()
   const endAll = () => bodies.forEach((body) => body.end())

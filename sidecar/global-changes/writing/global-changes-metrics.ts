@@ -1,10 +1,11 @@
-import { counter, defineGroup, gauge, one } from '../metric.ts'
+import { counter, defineMetrics, gauge, one } from '../../metrics/metric.ts'
+import type { GlobalChangesCounts } from './global-changes.ts'
 
 const WRITER = 'global-changes/writing/event-writer.ts'
 const WINDOWS = 'global-changes/writing/gather.ts'
 const ALL = 'global-changes/writing/global-changes.ts'
 
-export const ofGlobalChanges = defineGroup({
+export const globalChangesMetrics = defineMetrics({
   title: 'Database events',
   prefix: 'couchdb_sidecar_global_changes_',
   metrics: {
@@ -34,8 +35,8 @@ export const ofGlobalChanges = defineGroup({
       ALL,
     ),
   },
-  read({ globalChanges }) {
-    const { on, written, pendingWrites, pendingEvents, conflicts, requests, swept, lagMs, sweptMsAgo } = globalChanges()
+  read(counts: () => GlobalChangesCounts) {
+    const { on, written, pendingWrites, pendingEvents, conflicts, requests, swept, lagMs, sweptMsAgo } = counts()
     return {
       on: one(Number(on)),
       db_writes_total: one(written),

@@ -6,8 +6,8 @@ import type { WhoIs } from '../../../sidecar/couch/session.ts'
 import { createEvents } from '../../../sidecar/events/channels.ts'
 import { createDbUpdates } from '../../../sidecar/global-changes/reading/db-updates.ts'
 import { createHttp } from '../../../sidecar/http/app.ts'
-import { dbUpdates } from '../../../sidecar/global-changes/serving/db-updates-route.ts'
-import { listen } from '../../../sidecar/http/listen.ts'
+import { dbUpdatesRoute } from '../../../sidecar/global-changes/serving/db-updates-route.ts'
+import { serveApp } from '../../http/serve-app.ts'
 import { createRecheck } from '../../../sidecar/http/recheck.ts'
 import { freshEventDatabase } from '../reading/event-database.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../../support/couchdb.ts'
@@ -47,7 +47,7 @@ export async function start(options: StartOptions = {}) {
   const couch = createTestCouch({ url })
   const feed = createDbUpdates({ couch, name: db.name, events, clock: systemClock, random: Math.random, log })
   const authenticate = createTestAuthenticate({ url, clock, ...(options.whoIs && { whoIs: options.whoIs }) })
-  const route = dbUpdates({
+  const route = dbUpdatesRoute({
     feed,
     authenticate,
     recheck: createRecheck({ clock: systemClock, everyMs: 100 }),
@@ -56,8 +56,7 @@ export async function start(options: StartOptions = {}) {
     log,
   })
   const app = createHttp({ routes: [route, ...routes], log })
-  const http = await listen({ app, host: '127.0.0.1', port: 0, signal: new AbortController().signal })
-  onTestFinished(() => http.close())
+  const http = await serveApp(app)
   const running = feed.run(signal)
   const stop = async () => {
     stopping.abort()

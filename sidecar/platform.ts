@@ -1,0 +1,164 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import type { Acquire } from './core/acquire.ts'
+import type { Random } from './core/backoff.ts'
+import { createByteBudget, type ByteBudget } from './core/byte-budget.ts'
+import type { Clock } from './core/clock.ts'
+import { Semaphore } from './core/semaphore.ts'
+import { together } from './core/together.ts'
+import { createCouch, type Couch, type CouchOptions } from './couch/client.ts'
+import { createCouchClock } from './couch/couch-clock.ts'
+import { createCredentialsCheck, type CredentialsCheck } from './couch/credentials-check.ts'
+import { createSessions } from './couch/session.ts'
+import type { LoadedHandlers } from './docstate/handlers.ts'
+import { startEmbeddedCouch, startMailCatcher, type MailCatcher } from './embedded/start.ts'
+import { createEvents, type Events } from './events/channels.ts'
+import { adminOnly } from './http/admin-only.ts'
+import { createAuthenticate, type Authenticate } from './http/authenticate.ts'
+import { clientAddress } from './http/client-address.ts'
+import { listen, type Listening } from './http/listen.ts'
+import { createRecheck, type Recheck } from './http/recheck.ts'
+import { createLiveSettings, type LiveSettings } from './live-settings/live-settings.ts'
+import { createMailer, type Mailer } from './mail/mailer.ts'
+import type { Templates } from './mail/templates.ts'
+import { ROLE } from './workers/documents.ts'
+import { createRegistry, type Registry } from './workers/registry.ts'
+
+export interface PlatformOptions {
+  /** The version of this program. */
+  readonly version: string
+  readonly config: Config
+  /** The user's own handlers. */
+  readonly handlers: LoadedHandlers
+  /** The texts of the mails. */
+  readonly templates: Templates
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** What every feature may use. A feature takes what it needs; nothing here knows a feature. */
+export interface Platform extends PlatformOptions {
+  /** Aborts when the sidecar is to stop. */
+  readonly signal: AbortSignal
+  /** Whether CouchDB is the embedded server. */
+  readonly embedded: boolean
+  readonly couch: Connections
+  /** Where devices reach CouchDB: a URL without a slash at its end. */
+  readonly syncUrl: string
+  readonly credentialsCheck: CredentialsCheck
+  /** Bytes of documents in flight, for the whole process. */
+  readonly byteBudget: ByteBudget
+  /** Limits requests that write or hold documents, so that short ones find a free connection. */
+  readonly turns: Semaphore
+  readonly events: Events
+  readonly live: LiveSettings
+  /** Whether the server's databases are written down as events. Without them, all databases are looked at more often. */
+  readonly areTold: () => boolean
+  /** This worker among the others. */
+  readonly worker: { readonly registry: Registry; readonly role: string; readonly self: string }
+  readonly mailer: Mailer
+  /** Undefined where `SMTP_URL` is set. */
+  readonly catcher: MailCatcher | undefined
+  readonly http: Listening
+  /** The base of links in mails. */
+  readonly publicUrl: string
+  readonly authenticate: Authenticate
+  readonly adminOnly: MiddlewareHandler
+  readonly recheck: Recheck
+  readonly clientOf: (c: Context) => string
+}
+
+/** Clients of one server. Each has connections of its own, so that none of them waits for another's requests. */
+export interface Connections {
+  /** The server's URL, with the sidecar's credentials. */
+  readonly url: string
+  /** For handlers, and everything else that has no client below. */
+  readonly work: Couch
+  /** For requests over HTTP: gives up after ten seconds. */
+  readonly answers: Couch
+  /** For the feed of `/_db_updates`. */
+  readonly updates: Couch
+  /** For looking at indexes. */
+  readonly indexes: Couch
+  /** For waiting until an index is built. */
+  readonly builds: Couch
+}
+
+/** Starts what the features share. Resolves when CouchDB accepts the credentials, and the port is bound. */
+export async function startPlatform(
+  options: PlatformOptions,
+  acquire: Acquire,
+  signal: AbortSignal,
+): Promise<Platform> {
+  const { config, random, log } = options
+  const clock = createCouchClock(options.clock, log)
+  const events = createEvents({ log })
+  const embedded = config.couchdbUrl === undefined
+  const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
+  const couch = connect(url, config, clock, acquire)
+  const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, signal })) : undefined
+  const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
+  const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
+  const credentialsCheck = createCredentialsCheck({ couch: couch.answers, clock, log })
+  await credentialsCheck.untilAccepted(signal)
+
+  const control = couch.work.db(config.controlDb, true)
+  const registry = acquire(createRegistry({ database: control, events, clock, random, log }))
+  const live = createLiveSettings({ database: couch.work.db(config.controlDb), events, clock, random, log })
+  const sessions = acquire(createSessions({ url, isRefused: () => credentialsCheck.refusal !== undefined }))
+  const clientOf = (c: Context) => clientAddress(c, config.proxies)
+  const believedMs = Math.min(5_000, config.leaseMs / 3)
+  const authenticate = createAuthenticate({ sessions, clientOf, believedMs, clock })
+  const http = acquire(await listen({ host: config.host, port: config.port }))
+  return {
+    ...options,
+    ...{
+      clock,
+      signal,
+      embedded,
+      couch,
+      credentialsCheck,
+      events,
+      live,
+      mailer,
+      catcher,
+      http,
+      authenticate,
+      clientOf,
+    },
+    syncUrl: config.couchdbPublicUrl ?? couch.work.url,
+    publicUrl: config.publicUrl ?? `http://localhost:${http.port}`,
+    byteBudget: createByteBudget(config.memoryBytes),
+    turns: new Semaphore(() => mostTurns(config)),
+    areTold: () => live.of('global_changes').update_db,
+    worker: { registry, role: ROLE, self: config.name },
+    adminOnly: adminOnly({ authenticate }),
+    recheck: createRecheck({ clock, everyMs: config.leaseMs / 3 }),
+  }
+}
+
+/** What the platform itself does while the sidecar runs. */
+export const runPlatform = ({ credentialsCheck, live }: Platform, signal: AbortSignal): Promise<void> =>
+  together([(until) => credentialsCheck.watch(until), (until) => live.run(until)], signal)
+
+function connect(url: string, config: Config, clock: CouchOptions['clock'], acquire: Acquire): Connections {
+  const { connections } = config
+  const own = { connections: OWN_CONNECTIONS }
+  const client = (how: Omit<CouchOptions, 'url' | 'clock'>) => acquire(createCouch({ url, clock: clock!, ...how }))
+  return {
+    url,
+    work: client({ connections, kept: connections - mostTurns(config) }),
+    answers: client({ ...own, patienceMs: ANSWER_MS }),
+    updates: client(own),
+    indexes: client(own),
+    builds: client(own),
+  }
+}
+
+/** How many connections writes and held documents may take: the rest is for requests that go first. */
+const mostTurns = ({ connections }: Config) => Math.floor(connections * 0.75)
+const OWN_CONNECTIONS = 16
+/** A client over HTTP waits for each answer of CouchDB. */
+const ANSWER_MS = 10_000

@@ -1,0 +1,21 @@
+import { databaseMetrics } from '../sidecar/databases/database-metrics.ts'
+import { handlerMetrics } from '../sidecar/databases/handler-metrics.ts'
+import { memoryMetrics } from '../sidecar/databases/memory-metrics.ts'
+import { visitMetrics } from '../sidecar/databases/visit-metrics.ts'
+import { eventMetrics } from '../sidecar/events/event-metrics.ts'
+import { dbUpdatesMetrics } from '../sidecar/global-changes/serving/db-updates-metrics.ts'
+import { globalChangesMetrics } from '../sidecar/global-changes/writing/global-changes-metrics.ts'
+import { inboxMetrics } from '../sidecar/inbox/inbox-metrics.ts'
+import { indexMetrics } from '../sidecar/indexes/index-metrics.ts'
+import { mailMetrics } from '../sidecar/mail/mail-metrics.ts'
+import { buildMetrics } from '../sidecar/metrics/build-metrics.ts'
+import type { MetricGroup } from '../sidecar/metrics/metric.ts'
+import { processMetrics } from '../sidecar/metrics/process-metrics.ts'
+import { workerMetrics } from '../sidecar/workers/worker-metrics.ts'
+
+/** Every metric there is, in the order of docs/metrics.md. A test compares it with what a sidecar serves. */
+export const GROUPS: readonly MetricGroup[] = [
+  ...[databaseMetrics, visitMetrics, handlerMetrics, memoryMetrics, inboxMetrics, mailMetrics],
+  ...[globalChangesMetrics, dbUpdatesMetrics, eventMetrics, indexMetrics, workerMetrics],
+  ...[buildMetrics, processMetrics],
+]
