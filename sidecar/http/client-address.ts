@@ -1,12 +1,13 @@
-import { isIP, isIPv6 } from 'node:net'
+import { isIP } from 'node:net'
 import { getConnInfo } from '@hono/node-server/conninfo'
 import type { Context } from 'hono'
+import ipaddr from 'ipaddr.js'
 
 /**
- * Whom requests are counted for: an IPv4 address, or the /64 of an IPv6 address, all of which one client has for itself.
+ * The client whose requests are counted: an IPv4 address, or the /64 of an IPv6 address, which one client has for itself.
  *
- * @param proxies how many proxies stand in front. Each adds the address it was called from to `X-Forwarded-For`, at the
- *   end; what stands before those anybody may have invented.
+ * @param proxies the number of proxies in front. Each appends the address of its own client to `X-Forwarded-For`; what
+ *   stands before those can be invented.
  */
 export function clientAddress(c: Context, proxies: number): string {
   const socket = getConnInfo(c).remote.address ?? 'unknown'
@@ -18,12 +19,11 @@ export function clientAddress(c: Context, proxies: number): string {
 
 /** `1.2.3.4` for itself and for `::ffff:1.2.3.4`, `2001:db8:0:1::/64` for `2001:db8:0:1:2:3:4:5`. */
 export function networkOf(address: string): string {
-  const plain = address.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '')
-  if (!isIPv6(plain)) return plain
-  const canonical = new URL(`http://[${plain}]`).hostname.slice(1, -1)
-  const [head = [], tail = []] = canonical.split('::').map((part) => part.split(':').filter(Boolean))
-  const zeros = Array<string>(8 - head.length - tail.length).fill('0')
-  return `${[...head, ...zeros, ...tail].slice(0, 4).join(':')}::/64`
+  if (!ipaddr.isValid(address)) return address
+  const client = ipaddr.process(address) // an IPv4 address in IPv6 becomes itself
+  return client instanceof ipaddr.IPv4
+    ? client.toString()
+    : `${client.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`
 }
 
 /** Some proxies write `1.2.3.4:5678` or `[2001:db8::1]:5678`. */
