@@ -6,6 +6,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { isoTime } from '../../core/clock.ts'
+import { Stillness } from '../../core/stillness.ts'
 import type { Database } from '../../couch/database.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import { createWriter } from '../../couch/writer.ts'
@@ -159,12 +160,17 @@ async function isAlive(
   { clock, deadAfterMs, onProgress, signal }: Surroundings,
 ): Promise<boolean> {
   onProgress({ kind: 'watching', database: database.name, holder: there.holder, forMs: deadAfterMs })
-  const sign = async () => JSON.stringify(await database.find(BEAT_ID, {}, { signal }))
-  const revision = async () => (await database.find(RECORD_ID, {}, { signal }))?._rev
-  const first = await sign()
-  for (let look = 0; look < LOOKS; look++) {
-    await clock.sleep(deadAfterMs / LOOKS, signal)
-    if ((await sign()) !== first || (await revision()) !== there.rev) return true
+  const stillness = new Stillness(() => clock.ticks())
+  const look = async () => {
+    const [record, heartbeat] = await Promise.all([RECORD_ID, BEAT_ID].map((id) => database.find(id, {}, { signal })))
+    return { rev: record?._rev, mark: JSON.stringify([record?._rev, heartbeat]) }
   }
-  return false
+  const first = await look()
+  if (first.rev !== there.rev) return true
+  for (let { mark } = first; mark === first.mark; { mark } = await look()) {
+    const waitMs = stillness.remaining(database.name, mark, deadAfterMs)
+    if (waitMs === 0) return false
+    await clock.sleep(Math.min(waitMs, deadAfterMs / LOOKS), signal)
+  }
+  return true
 }
