@@ -108,7 +108,6 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   const sources = new Sources({
     ...{ couch, mayHaveFeed, clock, random, log },
     tell: (event, database) => gather.tell(event, database),
-    isKnown: (database) => ledger.get(database) !== undefined,
     onGap: () => sweeps.soon(),
   })
 

@@ -1,7 +1,7 @@
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
-import { SEQ_ZERO, seqFrom, type Seq } from '../../couch/documents.ts'
+import { seqFrom, type Seq } from '../../couch/documents.ts'
 import { follow } from '../../feed/follow.ts'
 import { parseLine, type Source } from '../../feed/source.ts'
 
@@ -30,28 +30,18 @@ export class OwnFeeds {
     this.#options = options
   }
 
-  /** A database that was made now: from its first change on. */
-  begin(name: string): void {
-    this.#drop(name)
-    this.#touch(name, SEQ_ZERO)
-  }
-
   /** A database that has changed. If it is one too many, the one that has been still for the longest goes. */
   touch(name: string): void {
-    this.#touch(name, seqFrom('now'))
+    const feed = this.#feeds.get(name) ?? this.#follow(name)
+    this.#feeds.delete(name)
+    this.#feeds.set(name, feed)
+    if (this.#feeds.size > this.#options.most) this.#drop(this.#feeds.keys().next().value!)
   }
 
   /** Resolves when no connection is left. */
   async close(): Promise<void> {
     for (const name of [...this.#feeds.keys()]) this.#drop(name)
     await Promise.all(this.#ending)
-  }
-
-  #touch(name: string, since: Seq): void {
-    const feed = this.#feeds.get(name) ?? this.#follow(name, since)
-    this.#feeds.delete(name)
-    this.#feeds.set(name, feed)
-    if (this.#feeds.size > this.#options.most) this.#drop(this.#feeds.keys().next().value!)
   }
 
   #drop(name: string): void {
@@ -63,12 +53,15 @@ export class OwnFeeds {
     feed.stop()
   }
 
-  #follow(name: string, since: Seq): OwnFeed {
+  #follow(name: string): OwnFeed {
     const { couch, clock, random, onUpdated } = this.#options
     const stopping = new AbortController()
     const { signal } = stopping
     const run = async () => {
-      for await (const event of follow({ source: seqsOf(couch, name), from: { seq: since }, clock, random }, signal)) {
+      for await (const event of follow(
+        { source: seqsOf(couch, name), from: { seq: seqFrom('now') }, clock, random },
+        signal,
+      )) {
         if (signal.aborted) return
         if (event.kind === 'rows') {
           onUpdated(name)

@@ -2,9 +2,7 @@ import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
-import { untilAny } from '../../core/until-any.ts'
 import type { Couch } from '../../couch/client.ts'
-import { followDbs } from './dbs-feed.ts'
 import type { DatabaseEvent } from '../documents.ts'
 import { OwnFeeds } from './own-feeds.ts'
 import { followServer } from './server-feed.ts'
@@ -17,15 +15,13 @@ export interface SourcesOptions {
   readonly random: Random
   readonly log: Logger
   readonly tell: (event: DatabaseEvent, database: string) => void
-  /** Whether it is known that this database was made. */
-  readonly isKnown: (database: string) => boolean
   /** Something may have been missed, or the source is another now. */
   readonly onGap: () => void
 }
 
 const OWN_FEEDS = 50
 
-/** Whoever tells of a change when it happens: the server's feed of all databases, or where it has none, what there is. */
+/** Tells of changes at once: by the server's feed of all databases, or where it has none, by the feeds of some databases. */
 export class Sources {
   readonly #options: SourcesOptions
   readonly #changes = new Condition()
@@ -63,32 +59,19 @@ export class Sources {
     this.#runs = true
     try {
       const server = { couch, clock, random, log, onEvent: tell, onAgain: onGap, onThere }
-      await Promise.all([mayHaveFeed ? followServer(server, signal) : undefined, this.#standIn(signal)])
+      await Promise.all([mayHaveFeed ? followServer(server, signal) : undefined, this.#closeOwnFeeds(signal)])
     } finally {
       this.#runs = false
       await this.#ownFeeds.close()
     }
   }
 
-  /** While the server has no such feed. */
-  async #standIn(signal: AbortSignal): Promise<void> {
-    const { couch, clock, random, tell, isKnown, onGap } = this.#options
+  /** While the server has no such feed, the databases that a sweep finds changed are followed by their own. */
+  async #closeOwnFeeds(signal: AbortSignal): Promise<void> {
     const isOver = () => signal.aborted
     while (!isOver()) {
       await this.#changes.until(() => !this.#hasServerFeed, signal).catch(() => undefined)
-      if (isOver()) return
-      const ending = new AbortController()
-      const onChange = (database: string, deleted: boolean) => {
-        if (!isKnown(database)) tell('created', database)
-        if (deleted) tell('deleted', database)
-        else if (!isKnown(database)) this.#ownFeeds.begin(database)
-      }
-      await untilAny([signal, ending.signal], async (until) => {
-        const following = followDbs({ couch, clock, random, onChange, onAgain: onGap }, until)
-        await this.#changes.until(() => this.#hasServerFeed, signal).catch(() => undefined)
-        ending.abort()
-        await following
-      })
+      await this.#changes.until(() => this.#hasServerFeed, signal).catch(() => undefined)
       await this.#ownFeeds.close()
     }
   }
