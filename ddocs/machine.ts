@@ -1,13 +1,13 @@
 /**
  * The words in which a state machine over documents is declared. One table says which states a type of document has,
- * which of them the sidecar handles and how, who may write each transition, and what happens when nobody does for too
+ * which of them the sidecar handles and how, who may write each transition, and what happens when no one does for too
  * long. From it follow the types of the handlers, the `validate_doc_update` that guards the database, the view of
  * documents by state, and the diagrams in the docs. The table itself is pushed inside the design document.
  */
 
 /**
  * Who may write a transition. `sidecar`: the sidecar alone (and server admins, who may do anything). `owner`: the
- * device or user that the document belongs to. `client`: whoever may write into the database.
+ * device or user that the document belongs to. `client`: every user that may write into the database.
  */
 export type Writer = 'sidecar' | 'owner' | 'client'
 

@@ -22,7 +22,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) {
 }
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error // else whoever read it has read enough; what is begun is done all the same
+    if (error.code !== 'EPIPE') throw error // else the reader has read enough; what is begun is done all the same
   })
 }
 const isTTY = process.stdout.isTTY

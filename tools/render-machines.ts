@@ -13,7 +13,7 @@ const HEAD = `# The machines
 
 Made from \`ddocs/machines.ts\` by \`npm run docs:machines\`: do not edit.
 
-_safe_ and _unsafe_ are the states that have a handler. Who may write: _client_ is whoever may write into the database,
+_safe_ and _unsafe_ are the states that have a handler. Who may write: _client_ is every user that may write into the database,
 _owner_ the document's own device and its owner's other devices, _sidecar_ the sidecar alone. Server admins may write anything.
 `
 

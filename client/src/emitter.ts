@@ -1,4 +1,4 @@
-/** What happened is told to whoever listens; a listener that throws does not keep it from the others. */
+/** What happened goes to all listeners; one that throws does not keep it from the others. */
 export interface Emitter<Events> {
   /** Returns the end of it. */
   on<Name extends keyof Events>(name: Name, listener: (event: Events[Name]) => void): () => void

@@ -5,7 +5,7 @@ export type ClientErrorCode =
   | 'insecure_context'
   /** `register` comes first; offline is fine. */
   | 'not_registered'
-  /** This device belongs to somebody else. */
+  /** This device belongs to another user. */
   | 'registered'
   /** No such channel, or device, in the user's control database. */
   | 'unknown'

@@ -1,6 +1,6 @@
 /**
  * The whole is looked at, one look after the other, whatever has changed. Who asks before a look has begun shares it; for
- * what nobody waits for there is one now and then. One that fails is taken again: what it was about may not change any more.
+ * what is not waited for there is one now and then. One that fails is taken again: what it was about may not change any more.
  */
 import { backoffMs } from './time.ts'
 
@@ -13,7 +13,7 @@ export interface Looks {
   end(): Promise<void>
 }
 
-/** Between looks that nobody waits for. */
+/** Between looks that are not waited for. */
 const GATHER_MS = 50
 
 /** @param onFailed is told each time */

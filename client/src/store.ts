@@ -1,5 +1,5 @@
 /**
- * What this device has to remember, in one `_local` document of the local control database: nobody replicates that. It
+ * What this device has to remember, in one `_local` document of the local control database: which is not replicated. It
  * is written before anything is done that depends on it, so that a reload at any point goes on from there. Several tabs
  * may write it.
  */

@@ -34,7 +34,7 @@ export interface Tab {
   look(): Promise<void>
   /** There is something to send to the inbox. */
   register(): void
-  /** Somebody uses this channel. */
+  /** A page uses this channel. */
   touch(id: string): void
   stop(): Promise<void>
   destroy(): Promise<void>

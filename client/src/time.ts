@@ -1,6 +1,6 @@
 /** A pause that can be ended from outside. */
 export interface Bell {
-  /** Ends the pause; if nobody pauses now, the next one ends at once. */
+  /** Ends the pause; if there is no pause now, the next one ends at once. */
   ring(): void
   /** Resolves after so long (`Infinity`: not by itself), when it rings, or when the signal aborts; never rejects. */
   wait(ms: number, signal: AbortSignal): Promise<void>

@@ -3,7 +3,7 @@
  * the sidecar finds what waits for it, and people count what is where.
  *
  * status   at
- * ready    null                      nobody has begun with it
+ * ready    null                      no worker has begun with it
  * retry    `docstate.retry_at`       a try failed; the next one not before
  * timeout  `docstate.timeout_at`     stays in the state until, if nothing is due before
  * claimed  `docstate.claim.at`       a worker has it since

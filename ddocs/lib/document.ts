@@ -1,4 +1,4 @@
-/** A document as `validate_doc_update` and maps get it: nobody has looked at it yet, so every field is unknown. */
+/** A document as `validate_doc_update` and maps get it: not checked yet, so every field is unknown. */
 export interface Doc {
   readonly _id?: unknown
   readonly [field: string]: unknown

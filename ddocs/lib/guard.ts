@@ -11,7 +11,7 @@
  *
  * That is for strangers. Where only a user's own devices write, `mayHaveSteps` takes what a device may have come to by
  * several steps while it was offline: replication brings the last of them. And it takes what a device may write upon
- * anything where nobody knows any more what it was: a compaction takes away what a branch began with.
+ * anything where its former content is unknown: a compaction takes away what a branch began with.
  */
 import type { Machine, Machines, Writer } from '../machine.ts'
 import { has, isObject, quote, type Doc, type UserCtx } from './document.ts'
@@ -29,7 +29,7 @@ export interface Write {
 /** The document that the write changes: none if it is new, or written over a deleted one. */
 export const beforeOf = ({ oldDoc }: Pick<Write, 'oldDoc'>): Doc | null => (oldDoc && !oldDoc._deleted ? oldDoc : null)
 
-/** A change of what nobody knows: it was compacted away, or was never here. */
+/** A change of unknown content: it was compacted away, or was never here. */
 export const isUponUnknown = ({ newDoc, oldDoc }: Pick<Write, 'newDoc' | 'oldDoc'>): boolean =>
   !oldDoc && generationOf(newDoc) > 1
 
@@ -65,7 +65,7 @@ export function refusalOf(write: Write): string | undefined {
   return reason ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
 }
 
-/** What the sidecar wrote of the state that the document leaves: whoever reads and writes it back may let it stay. */
+/** What the sidecar wrote of the state that the document leaves: a client that reads and writes the document may leave it there. */
 const isRemnant = ({ state, docstate }: Doc, before: Doc | null): boolean =>
   !!before && isObject(docstate) && docstate.state !== state && same(docstate, before.docstate)
 
@@ -81,7 +81,7 @@ function isHeld({ state, docstate }: Doc): boolean {
   return isObject(docstate) && docstate.state === state && isObject(docstate.claim)
 }
 
-/** Documents of types that nobody declared are free, except for the engine's own field. */
+/** Documents of undeclared types are free, except for the engine's own field. */
 function docstateRefusal(newDoc: Doc, before: Doc | null): string | undefined {
   if (newDoc.docstate === undefined) return undefined
   const stays = before && before.type === newDoc.type && before.state === newDoc.state
@@ -146,7 +146,7 @@ function withSteps(states: readonly string[], nextOf: (state: string) => readonl
   return reached
 }
 
-/** Where the owner has rights of its own, nobody makes himself the owner. */
+/** Where the owner has rights of its own, no client makes itself the owner. */
 function handoverRefusal(machine: Machine, before: Doc, newDoc: Doc): string | undefined {
   const owned = Object.keys(machine).some((state) => {
     const next = machine[state]?.next ?? {}

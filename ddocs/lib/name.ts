@@ -1,5 +1,5 @@
 /**
- * Names that a client gives, and that a mail shows to another person. A mail is trusted by whom it comes from, so a name
+ * Names that a client gives, and that a mail shows to another person. A mail is trusted by its sender, so a name
  * must not speak in it: no link, no address, and not the code that its reader is to read off the device.
  */
 import { quote, type Doc } from './document.ts'

@@ -11,7 +11,7 @@ export interface CaughtMail {
   readonly id: number
   /** The address in its `From` header, or of the envelope where it has none. */
   readonly from: string
-  /** The addresses of the envelope: to whom it was delivered, even if the headers say otherwise. */
+  /** The addresses of the envelope: those it was delivered to, even if the headers say otherwise. */
   readonly to: readonly string[]
   readonly subject: string
   readonly text: string

@@ -21,7 +21,7 @@ export interface Accounts {
   find(address: string, options: CallOptions): Promise<StoredAccount | undefined>
   /** Those of these addresses that are there. */
   among(addresses: readonly string[], options: CallOptions): Promise<readonly StoredAccount[]>
-  /** Whose control database this is; undefined if it is nobody's, whatever it is called. */
+  /** The account whose control database this is; undefined if there is none, whatever the name. */
   ofDatabase(database: string, options: CallOptions): Promise<StoredAccount | undefined>
   /** Has everything of an account looked at, or looked at again. Makes the account of an address that has none. */
   tell(address: string, news: News, options: CallOptions): Promise<StoredAccount>
@@ -79,7 +79,7 @@ function newAccount(given: string): Account & { state: string } {
 }
 
 /**
- * In state `changed`, as if it had just come there: also where it is so already, since whoever looks at it now may have
+ * In state `changed`, as if it had just come there: also where it is so already, since the attempt under way may have
  * looked too soon. One without a user's id gets that first.
  */
 function withNews({ docstate: _entry, error: _error, ...account }: Account, news: News): Account {

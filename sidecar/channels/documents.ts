@@ -77,7 +77,7 @@ export interface Subscription extends Doc {
   readonly from?: string
 }
 
-/** One mail to somebody who has no device yet. In the control database. */
+/** One mail to a user who has no device yet. In the control database. */
 export interface Invitation extends Doc {
   readonly type: 'invitation'
   readonly member: string

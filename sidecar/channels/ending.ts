@@ -17,7 +17,7 @@ export const isToNotify = ({ state, name, database }: Doc, record: ChannelRecord
   database === record.database &&
   (state === 'ready' || state === 'closing' || (state === 'accepted' && normaliseName(String(name)) === record.name))
 
-/** Whoever has not seen the database yet means the first; with a later one it could be a document from before. */
+/** A device that has not seen the database yet means the first; with a later one it could be a document from before. */
 export const isOfFirst = (life: number, { database }: Doc): boolean => database === undefined && life === 1
 
 /** By the channel's document: its owner has ended it while it was being made. */

@@ -6,7 +6,7 @@ const digest = (...texts: readonly (string | number)[]) =>
 /** One spelling for a name: two that look the same are the same. */
 export const normaliseName = (name: string): string => name.trim().normalize('NFC')
 
-/** One record for a name of an owner, whoever makes it first. The user's id is random, so nobody else guesses it. */
+/** One record for each name of an owner. The user's id is random, so it cannot be guessed. */
 export const recordIdOf = (userId: string, name: string): string => `channel:${digest(userId, normaliseName(name))}`
 
 /**

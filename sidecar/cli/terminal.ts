@@ -9,7 +9,7 @@ export interface Terminal {
   readonly print: (text: string) => void
   /** What a person wants to know while waiting, beside the answer. */
   readonly note: (text: string) => void
-  /** Shows one line in place of the one that it showed before; an empty one takes it away. Not where nobody watches. */
+  /** Shows one line in place of the one that it showed before; an empty one takes it away. Only on a terminal. */
   readonly redraw?: ((line: string) => void) | undefined
   readonly isTTY: boolean
   readonly createLog: (level: Config['logLevel']) => Logger

@@ -12,7 +12,7 @@ const FLOOR_MS = 50
 /**
  * The wait before try number `attempt + 1`, after `attempt` failures (1 or more): "full jitter", a random time below
  * a ceiling that doubles with each failure, so that clients that failed together do not come back together.
- * Never below 50 ms: a hot loop helps nobody.
+ * Never below 50 ms: a hot loop does not help.
  */
 export function fullJitter(backoff: Backoff, attempt: number, random: Random): number {
   return Math.max(FLOOR_MS, Math.round(random() * ceilingOf(backoff, attempt)))

@@ -15,7 +15,7 @@ export interface BudgetShare {
   /** Takes the bytes, if there is room for them. Each time that it does needs one `leave`. */
   tryEnter(bytes: number): boolean
   leave(bytes: number): void
-  /** Resolves when it is not full; somebody else may be first then. Rejects with the signal's reason. */
+  /** Resolves when it is not full; another caller may be first then. Rejects with the signal's reason. */
   whenRoom(signal: AbortSignal): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Waits for something to become true; whoever changes it says so. */
+/** Waits for something to become true; the code that changes it calls `changed`. */
 export class Condition {
   readonly #waiting = new Set<() => void>()
 

@@ -1,5 +1,5 @@
 /**
- * The errors of the house: one class for each decision that somebody takes because of it. Each has a stable `code`
+ * The errors of the house: one class for each decision that the program takes because of it. Each has a stable `code`
  * (nothing is ever recognised by its text), keeps its `cause`, and its text says what was expected, what came and
  * what to do.
  */

@@ -1,4 +1,4 @@
-/** Milliseconds: from a handler that only computes to one that waits for somebody else's server. */
+/** Milliseconds: from a handler that only computes to one that waits for another server. */
 const UP_TO_MS = [1, 5, 25, 100, 500, 2_500, 10_000, 60_000]
 
 /** How long things took, as a histogram: so many numbers, however many things there were. */

@@ -25,7 +25,7 @@ export interface CouchRequest {
   readonly timeoutMs?: number
   /** To be sent before all that wait without it: others rely on its being done in time. */
   readonly first?: boolean
-  /** It is answered when something happens: it takes nobody's place, and has a connection of its own. */
+  /** It is answered when something happens: it has a connection of its own, beside the limit. */
   readonly waits?: boolean
   /** Called when it is sent, which may be long after it was asked for. */
   readonly onSent?: () => void
@@ -58,7 +58,7 @@ export interface CouchOptions {
   readonly connections?: number
   /** So many of them are left to those that go `first`. Default 0. */
   readonly kept?: number
-  /** The longest that anybody waits for an answer, also while it is not sent yet. Milliseconds; default without end. */
+  /** The longest wait for an answer, from the call on. Milliseconds; default without end. */
   readonly patienceMs?: number
   /** Told of the time that CouchDB has. */
   readonly clock?: HearsDates

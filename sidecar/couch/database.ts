@@ -37,7 +37,7 @@ export interface ViewQuery {
   readonly group_level?: number
 }
 
-/** `_security`: who may do what there. Empty `members` are everybody. */
+/** `_security`: which users may do what there. Empty `members` let everyone in. */
 export interface Security {
   readonly admins: { readonly names: readonly string[]; readonly roles: readonly string[] }
   readonly members: { readonly names: readonly string[]; readonly roles: readonly string[] }
@@ -62,7 +62,7 @@ export interface Database {
   create(options?: CallOptions): Promise<boolean>
   /** Deletes the database; one that is not there is fine. True if it was deleted now. */
   drop(options?: CallOptions): Promise<boolean>
-  /** As it is, whatever somebody has put there. */
+  /** As it is: an admin may have written anything. */
   security(options?: CallOptions): Promise<unknown>
   /** There are no revisions of it: the last one counts. */
   setSecurity(security: Security, options?: CallOptions): Promise<void>

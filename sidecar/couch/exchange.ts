@@ -84,7 +84,7 @@ function unreachable(request: string, thrown: unknown): CouchError {
 
 /** Of an answer's body nothing is believed but two texts. */
 function refusal(request: string, status: number, text: string): CouchError {
-  if (status < 400) return new CouchError('garbled', { request, status, reason: 'CouchDB redirects nobody' })
+  if (status < 400) return new CouchError('garbled', { request, status, reason: 'CouchDB never redirects' })
   const said = Object(parse(text)) as { error?: unknown; reason?: unknown }
   const [error, reason] = [said.error, said.reason].map((one) =>
     typeof one === 'string' && one !== '' ? one.slice(0, MOST_REASON) : undefined,

@@ -1,7 +1,7 @@
 import { createHmac, pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** Says of a text that whoever has these credentials has written it. */
+/** Signs a text with these credentials. */
 export type Sign = (text: string) => Promise<string>
 
 const derive = promisify(pbkdf2)

@@ -9,7 +9,7 @@ export interface RetryOptions {
   readonly signal: AbortSignal
   /** What may pass. Default: the retry table. */
   readonly retryOf?: (error: CouchError) => Retry
-  /** Called before each wait, so that somebody can be told. */
+  /** Called before each wait, for the log. */
   readonly onTrouble?: (error: CouchError, retryInMs: number) => void
 }
 

@@ -21,7 +21,7 @@ export interface WriteOptions {
 export interface WriterOptions {
   /** The end of it: breaks off what is sent, and what waits. Its reason is thrown. */
   readonly signal: AbortSignal
-  /** Without an answer for so long a request is given up: nobody knows what became of its writes. Default 60,000. */
+  /** Without an answer for so long a request is given up: the outcome of its writes is unknown. Default 60,000. */
   readonly timeoutMs?: number
   /** Are added to. */
   readonly counts?: WriteCounts
@@ -54,7 +54,7 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
 
 /**
  * Group commit: one `_bulk_docs` at a time for a database, and whatever becomes ready meanwhile travels together in
- * the next. Nobody waits for a timer: a write that finds the writer idle, and a turn free, leaves at the end of the
+ * the next. No write waits for a timer: a write that finds the writer idle, and a turn free, leaves at the end of the
  * event loop's turn. Where thousands of databases wait for turns, a request holds what is there when its turn comes.
  * One request at a time is not a limit but the fastest way: CouchDB commits a bulk request of a thousand in less time
  * than two of five hundred side by side (measured by `npm run bench`).

@@ -1,10 +1,10 @@
 import type { BulkRow, Doc } from './documents.ts'
 import { CouchError, type CouchErrorCode } from './errors.ts'
 
-/** What became of one write. An answer that did not come, or came garbled, is thrown instead: nobody knows then. */
+/** What became of one write. An answer that did not come, or came garbled, is thrown instead: the outcome is unknown then. */
 export type Written =
   | { readonly kind: 'stored'; readonly rev: string }
-  /** A cluster's 202: at least one copy has it, but not the quorum. Whoever needs to have won, has lost. */
+  /** A cluster's 202: at least one copy has it, but not the quorum. A caller that needs to have won, has lost. */
   | { readonly kind: 'accepted'; readonly rev: string }
   | { readonly kind: 'conflict' }
   /** By `validate_doc_update`, `_security`, or because such a document cannot be stored or has no JSON. */
@@ -25,7 +25,7 @@ export function textOf(doc: Doc): string | Written {
   }
 }
 
-/** Throws `CouchError` where the row tells of trouble that passes: nobody knows then what became of the write. */
+/** Throws `CouchError` where the row tells of trouble that passes: what became of the write is unknown then. */
 export function writtenFrom(row: BulkRow): Written {
   const { id, rev, error, reason = error ?? 'no reason given' } = row
   if (rev !== undefined && error === undefined) return { kind: row.accepted ? 'accepted' : 'stored', rev }

@@ -1,10 +1,10 @@
 import { Queue } from '../core/queue.ts'
 
-/** Of so many turns one is for a database of which nobody has told. */
+/** Of so many turns one is for a database that no event has named. */
 const ONE_IN = 4
 
 /**
- * Which database is visited next. Those of whom somebody has told go first, but never alone: those whose time has come and
+ * Which database is visited next. Those that an event has named go first, but never alone: those that are due and
  * those that only a look at all has found have turns of their own, one after the other, however many of the others wait.
  */
 export class FairQueue {
@@ -28,7 +28,7 @@ export class FairQueue {
     this.#found.add(name)
   }
 
-  /** Whether somebody has told of it, or a look has found it. */
+  /** Whether an event has named it, or a sweep has found it. */
   hasNewsOf(name: string): boolean {
     return this.#told.has(name) || this.#found.has(name)
   }

@@ -46,7 +46,7 @@ export async function prepare(options: PrepareOptions, signal: AbortSignal): Pro
   return database.find(DDOC_ID, {}, { signal })
 }
 
-/** Who deploys there brings it, or lets somebody else do so when that is done. */
+/** The other deploy brings it, or leaves room for ours when it is done. */
 async function waitForOther(options: PrepareOptions, { message }: DeployError, signal: AbortSignal) {
   options.log.info(`waiting for another deploy: ${message}`)
   await options.clock.sleep(AGAIN_MS, signal)
@@ -77,7 +77,7 @@ function openingsOf({ members, admins }: z.infer<typeof security>): string[] {
   const others = (listed: readonly unknown[]) => listed.filter((one) => one !== '_admin').map(String)
   const [some, chiefs] = [others(members), others(admins)]
   return [
-    ...(members.length === 0 ? ['anybody may sign up, and users may write their own documents'] : []),
+    ...(members.length === 0 ? ['anyone may sign up, and users may write their own documents'] : []),
     ...(some.length > 0 ? [`its members may write their own documents: ${some.join(', ')}`] : []),
     ...(chiefs.length > 0 ? [`its admins may give any role to any user: ${chiefs.join(', ')}`] : []),
   ]

@@ -60,7 +60,7 @@ export class Visits {
     return this.#queue.size
   }
 
-  /** Somebody has told of a change there. */
+  /** An event has told of a change there. */
   tell(tracked: TrackedDatabase): void {
     tracked.wasTold = true
     this.#want(tracked, (name) => this.#queue.tell(name))

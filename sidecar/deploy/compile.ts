@@ -82,7 +82,7 @@ function contentOf({ path, file }: { path: string; file: string }, module: Evalu
   return { kind: 'json', path: fieldPath(path), json: JSON.stringify(module.value) ?? 'null' }
 }
 
-/** Two files for one field: one would win, and nobody could say which. */
+/** Two files for one field: one would win, and it would not be clear which. */
 function doubleFaults({ name, sources }: DdocSources): string[] {
   const files = new Map<string, string>()
   return sources.flatMap(({ path }) => {

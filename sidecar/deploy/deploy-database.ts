@@ -61,7 +61,7 @@ async function carryOut(job: DatabaseJob, plan: Plan, results: DdocResult[], onH
   if (checkDisk) await refuseWithoutRoom(couch, database.name, idsOf(staged.map(({ ddoc }) => ddoc)), signal)
   await withHold(database, idsOf(changed), job, async (hold) => {
     onHold()
-    await bring({ ...job, plan: await planDeploy(job), hold, only, results }) // whoever held it before may have changed it
+    await bring({ ...job, plan: await planDeploy(job), hold, only, results }) // the last holder may have changed it
   })
 }
 
@@ -105,7 +105,7 @@ const LOOK_MS = 5000
 
 /**
  * How far a deploy came in the database where it broke off, as sentences: what was written, what was not, and what
- * nobody knows. CouchDB writes each document by itself, also those of one `_bulk_docs`. A write without an answer may
+ * unknown. CouchDB writes each document by itself, also those of one `_bulk_docs`. A write without an answer may
  * have arrived, so the document is looked at.
  */
 async function tellProgress({ database, steps }: Plan, done: DatabaseReport): Promise<string[]> {

@@ -45,7 +45,7 @@ const words: Readonly<Record<DdocResult['kind'], string>> = {
   created: 'created',
   updated: 'updated',
   removed: 'removed',
-  left: 'left as it is: somebody else has changed it since',
+  left: 'left as it is: another deploy has changed it since',
   'would-create': 'would be created',
   'would-update': 'would be updated',
   'would-remove': 'would be removed',

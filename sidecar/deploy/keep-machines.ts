@@ -8,7 +8,7 @@ export interface Finished {
 }
 
 /**
- * Machines that only the database declares stay in `_design/docstate`: whoever deploys without somebody's handlers must
+ * Machines that only the database declares stay in `_design/docstate`: a deploy without the handlers of another developer must
  * not take the guard off his documents. `remove` takes them out. Where no machine is left there is nothing to guard,
  * and CouchDB need not ask a function at every write.
  *

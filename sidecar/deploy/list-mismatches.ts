@@ -7,7 +7,7 @@ import type { Registration } from '../docstate/types.ts'
 /**
  * Where the handlers of this sidecar do not match the machines that a database's design document `docstate` declares,
  * as sentences. Such handlers must not start: the guard of the database speaks of another machine than they do. None
- * for a type that nobody declares: then nothing guards it, and any handler will do. Admins may write anything there.
+ * for a type that is not declared: then nothing guards it, and any handler will do. Admins may write anything there.
  *
  * @param ddoc `_design/docstate` as it is in the database, undefined if it is not there
  * @param machines those that the handlers were written for

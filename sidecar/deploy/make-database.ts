@@ -8,7 +8,7 @@ import { deployDdocs } from './deploy.ts'
 
 export interface WantedDatabase {
   readonly name: string
-  /** Who has it may read and write documents there, and nobody else but server admins. */
+  /** Users with this role, and server admins, may read and write documents there. */
   readonly role: string
   readonly templates: readonly Template[]
 }
@@ -29,7 +29,7 @@ export async function makeDatabase(
   await deployDdocs({ couch, compiler, deployments, createDatabases: false, signal: options.signal })
 }
 
-/** Whether it is there, and whoever has the role may use it: nobody may, or everybody, if making it was broken off. */
+/** Whether it is there, and open to users of the role. It is open to nobody, or to everyone, if making it was interrupted. */
 export async function isMadeFor(database: Database, role: string, options: CallOptions): Promise<boolean> {
   try {
     const security = await database.security(options)
@@ -45,7 +45,7 @@ export async function isMadeFor(database: Database, role: string, options: CallO
 export const closeDatabase = (database: Database, options: CallOptions): Promise<void> =>
   secure(database, securityFor('_admin'), options)
 
-/** Never without members: that would be everybody. Design documents and this object are for server admins. */
+/** Never without members: that would let everyone in. Design documents and this object are for server admins. */
 const securityFor = (role: string): Security => ({
   admins: { names: [], roles: ['_admin'] },
   members: { names: [], roles: [role] },

@@ -49,7 +49,7 @@ export async function planDeploy({ database, exists, ddocs, prune = false, signa
   return { database, exists, steps, obsolete }
 }
 
-/** Again for one document, when somebody else has written it meanwhile. */
+/** Again for one document, when another deploy has written it meanwhile. */
 export async function planStep(database: Database, wanted: Wanted, options?: CallOptions): Promise<Step> {
   return stepTo(wanted, await database.find(wanted.compiled._id, { attachments: true }, options))
 }
@@ -62,7 +62,7 @@ function stepTo({ compiled, removeMachines }: Wanted, before: StoredDoc | undefi
   return changes.length === 0 ? { ...step, kind: 'keep' } : { ...step, kind: 'update', before, changes }
 }
 
-/** Whether it takes away an index that somebody may be asking, and puts one that is not built in its place. */
+/** Whether it takes away an index that may be in use, and puts one that is not built in its place. */
 export const replacesIndex = (step: Step): boolean =>
   step.kind === 'update' &&
   viewNames(step.before).length > 0 &&

@@ -10,7 +10,7 @@ export type DdocResult = {
   /** Its index is built first, beside the one that answers. */
   readonly staged?: boolean
 } &
-  /** `left`: by a rollback, since somebody else has changed it. */
+  /** `left`: by a rollback, since another deploy has changed it. */
   (
     | { readonly kind: 'unchanged' | 'removed' | 'would-remove' | 'left' }
     | { readonly kind: 'created' | 'updated' | 'would-create' | 'would-update'; readonly changes: readonly Change[] }

@@ -54,7 +54,7 @@ async function rollBackOne(couch: Couch, database: Database, surroundings: Surro
 }
 
 /**
- * To what was there before the swap; nothing to do if that had not begun. What somebody else has changed since stays.
+ * To what was there before the swap; nothing to do if that had not begun. What others have changed since stays.
  */
 async function planBack(
   database: Database,

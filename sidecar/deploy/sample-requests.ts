@@ -1,6 +1,6 @@
 /** What filters and `validate_doc_update` get beside the document, in the shape in which CouchDB hands it over. */
 
-/** Somebody who asks or writes. */
+/** The user of a sample request. */
 export interface SampleUser {
   /** For messages. */
   readonly who: string
@@ -39,7 +39,7 @@ const shardInfo = {
   uuid: '0f1e2d3c4b5a69788796a5b4c3d2e1f0',
 }
 
-/** Requests for `_changes` with a filter, by GET and by POST. Parameters of a filter's own nobody knows here. */
+/** Requests for `_changes` with a filter, by GET and by POST. Parameters of a filter's own are unknown here. */
 export const sampleRequests: readonly { readonly how: string; readonly req: Readonly<Record<string, unknown>> }[] =
   sampleUsers.flatMap(({ who, userCtx }) =>
     [

@@ -25,7 +25,7 @@ export async function writePlan(
   }
 }
 
-/** Writes one design document. Where somebody was faster, compares again with what is there now. */
+/** Writes one design document. If another deploy was faster, compares again with what is there now. */
 export async function writePatiently(database: Database, planned: Step, options?: CallOptions): Promise<DdocResult> {
   let isPlanned = true
   let step = planned
@@ -36,7 +36,7 @@ export async function writePatiently(database: Database, planned: Step, options?
   })
 }
 
-/** Writes one design document as it was planned, or throws that somebody was faster. */
+/** Writes one design document as it was planned, or throws if another deploy was faster. */
 export async function writeStep(database: Database, step: Step, options?: CallOptions): Promise<DdocResult> {
   const { ddoc, kept } = step
   const result = { id: ddoc._id, ...(kept.length > 0 && { kept }) }

@@ -39,7 +39,7 @@ export type CodesChecked =
   | { readonly kind: 'refused' }
   | { readonly kind: 'expired' }
 
-/** What somebody brings who confirms a device. */
+/** What a user sends to confirm a device. */
 export interface Codes {
   readonly device_id: string
   readonly device_code: string

@@ -63,7 +63,7 @@ function credentials({ user, password }: Confirmed): Html | undefined {
     </dl>`
 }
 
-/** One page for a wrong, a used and an unknown code or link: which of them it was is nobody's business. */
+/** One page for a wrong, a used and an unknown code or link: which of them it was is not told. */
 export const refusedView = (): Html =>
   page(
     'That did not match',

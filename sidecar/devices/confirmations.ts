@@ -8,7 +8,7 @@ import { checkCodes, type Codes } from './check-codes.ts'
 import { makePassword, type Hashing } from './passwords.ts'
 import { createClicks, type SharedClick } from './clicks.ts'
 
-/** What somebody brings who follows the link and types in a code. All of it can be anything. */
+/** What a user sends who follows the link and types in a code. All of it can be anything. */
 export interface Click {
   readonly deviceId: string
   readonly confirmCode: string
@@ -44,7 +44,7 @@ const POLL_MS = 150
  * What the confirm page does: writes the confirm document, as a device could do itself, and watches what becomes of
  * it. Its id follows from what was typed in, so that sending the form twice is one document.
  *
- * A confirm document holds the code of the link until it is handled, for everybody to read who may read the database.
+ * A confirm document holds the code of the link until it is handled, readable by all that may read the database.
  * So it is written only when it is right: it uses the code up. A wrong guess is counted beside the device, and for a
  * link that is not good nothing is written: strangers cannot fill the database.
  */

@@ -1,7 +1,7 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 
-/** A password as CouchDB keeps it in `_users`, made by whoever knows the password. */
+/** A password as CouchDB keeps it in `_users`, made by the side that knows the password. */
 export interface HashedPassword {
   readonly password_scheme: 'pbkdf2'
   readonly pbkdf2_prf?: string

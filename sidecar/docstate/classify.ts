@@ -17,7 +17,7 @@ export type Classification =
   | { readonly kind: 'claimed'; readonly claim: Claim; readonly registration: Registration }
   /** Replication has brought revisions that stand beside each other: nothing is done before there is one. */
   | { readonly kind: 'conflict'; readonly registration: Registration }
-  /** The state has a timeout, but nobody wrote down when it ends. */
+  /** The state has a timeout, but its end is not written down. */
   | { readonly kind: 'untimed'; readonly afterMs: number; readonly registration: Registration }
 
 const IGNORE: Classification = { kind: 'ignore' }

@@ -28,7 +28,7 @@ interface TypeAndState {
 }
 
 /**
- * What engines have done, as plain numbers, whether or not anybody asks. They only go up, but for those of what is
+ * What engines have done, as plain numbers, whether or not they are read. They only go up, but for those of what is
  * under way, and outlive the engines that add to them: of databases that come and go there is one for all.
  */
 export class Counters {

@@ -36,7 +36,7 @@ export interface DispatchOptions {
 /** When to look again at a document that could not be taken. */
 const AGAIN_MS = 30_000
 const SOON_MS = 1000
-/** A claim that has died is left so long to whoever is responsible for its document. */
+/** A claim that has died is left so long to the worker that is responsible for its document. */
 const OTHERS_LEASES = 1.5
 
 /**

@@ -43,7 +43,7 @@ function entryOf(attempt: Attempt): Docstate {
 export const claimed = (attempt: Attempt, claim: Claim): StoredDoc =>
   withDocstate(attempt.doc, { ...entryOf(attempt), claim })
 
-/** The claim given back: anybody may take the document at once, or at a certain time. */
+/** The claim given back: any worker may take the document at once, or at a certain time. */
 export const released = (attempt: Attempt, at?: number): StoredDoc =>
   withDocstate(attempt.doc, { ...entryOf(attempt), ...(at !== undefined && { retry_at: isoTime(at) }) })
 
@@ -58,7 +58,7 @@ export function saved(attempt: Attempt, next: Doc, machines: Machines, now: numb
   return withDocstate(next, timeout && { state: String(next.state), timeout_at: isoTime(now + timeout.afterMs) })
 }
 
-/** `state: "error"`, final until somebody brings it back. */
+/** `state: "error"`, final until an operator retries it. */
 export function errored(attempt: Attempt, failure: Failure, now: number): StoredDoc {
   const attempts = failedTries(attempt.before) + 1
   const error = record(failure, now)
@@ -85,7 +85,7 @@ export function failed(attempt: Attempt, failure: Failure, now: number, random: 
 /** Cut and well formed, so that CouchDB takes it. */
 const record = (failure: Failure, now: number) => ({ ...shortened(failure), at: isoTime(now) })
 
-/** Nobody knows whether the effect happened: a person decides. */
+/** It is unknown whether the effect happened: an operator decides. */
 export const parked = (attempt: Attempt, reason: string, now: number): StoredDoc =>
   withDocstate(attempt.doc, {
     ...entryOf(attempt),
@@ -97,7 +97,7 @@ const CARRIED = ['_attachments', '_deleted']
 
 /**
  * `ours` upon `theirs`, where both come from `base`: the fields that we changed, on the document as it is now. The
- * engine's own field is ours: whoever rebases still holds the document.
+ * engine's own field is ours: the worker that rebases still holds the document.
  */
 export function rebase(base: StoredDoc, ours: Doc, theirs: StoredDoc): Doc {
   const merged: Record<string, unknown> = { ...theirs }

@@ -11,7 +11,7 @@ export interface StartTimeoutOptions {
   readonly log: Logger
 }
 
-/** Writes down when a state ends, where nobody has: so it ends on time whoever runs then. */
+/** Writes down when a state ends, where that is missing: so it ends on time, on any worker. */
 export function createStartTimeout({ writeDoc, clock, log }: StartTimeoutOptions): (afterMs: number) => RunAttempt {
   return (afterMs) => async (attempt) => {
     const { id, doc } = attempt

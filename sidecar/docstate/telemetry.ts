@@ -5,12 +5,12 @@ import { docstateOf } from './classify.ts'
 import { Counters } from './counters.ts'
 import { failedTries, type Attempt } from './attempt.ts'
 
-/** What the engine of one database tells of what it does, to whoever listens. */
+/** What the engine of one database tells its subscribers. */
 export interface Telemetry {
   readonly database: string
-  /** How often it has done what, whether or not anybody listens. */
+  /** How often it has done what, with or without subscribers. */
   readonly counts: Counters
-  /** The channel, if anybody listens. One look-up: what stands behind `?.` is not made for nobody. */
+  /** The channel, if it has a subscriber. One look-up: what stands behind `?.` is not made without one. */
   channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
   /** What every event says of a document. */
   of(attempt: Attempt): OfDocument

@@ -23,7 +23,7 @@ export type Mode = 'safe' | 'unsafe'
 export interface Claim {
   /** Name of the worker (`SIDECAR_NAME`). */
   readonly worker: string
-  /** Which claim of which process this is; nobody else has the same one. */
+  /** Identifies the claim of one process: no other has the same. */
   readonly token: string
   /** When it was won or last renewed. For people: no decision compares it with another clock. */
   readonly at: string
@@ -123,5 +123,5 @@ export type Outcome =
   | { readonly kind: 'nothing' } // returned nothing: saved by itself, or done without leaving the state
   | { readonly kind: 'failed'; readonly failure: Failure; readonly stack: string | undefined }
   | { readonly kind: 'rejected'; readonly failure: Failure }
-  | { readonly kind: 'claim-lost' } // somebody else has the document now; what we know no longer counts
+  | { readonly kind: 'claim-lost' } // another worker has the document now; what we know no longer counts
   | { readonly kind: 'stopped' } // did not end within the grace period

@@ -20,7 +20,7 @@ export type WriteResult =
   | { readonly kind: 'stored' }
   /** By fewer copies than the quorum. A claim: perhaps, and perhaps beside another worker's (`contest.ts`). */
   | { readonly kind: 'accepted' }
-  /** Somebody else has changed the document, and it is not ours any more. */
+  /** Another writer has changed the document, and it is not ours any more. */
   | { readonly kind: 'lost' }
   /** CouchDB will never take this document, and says why; a new claim: not for now. */
   | { readonly kind: 'refused'; readonly failure: Failure }
@@ -156,7 +156,7 @@ export function createWriteDoc({
 
 const TROUBLE = 'CouchDB has not confirmed a write yet; asking again until the outcome is known'
 
-/** Somebody else found our claim dead: the document waits in our state, and not by a write of ours. */
+/** Another worker took our claim for dead: the document waits in our state, and not by a write of ours. */
 function takenOver(attempt: Attempt, current: Doc | undefined): boolean {
   const docstate = current?.state === attempt.registration.state ? docstateOf(current) : undefined
   return docstate !== undefined && !!(docstate.claim ?? docstate.parked ?? docstate.failure?.code === 'lost')

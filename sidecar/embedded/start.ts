@@ -21,7 +21,7 @@ export interface CaughtMail {
   /** Counts from 1, never reused. */
   readonly id: number
   readonly from: string
-  /** To whom it was delivered. */
+  /** The addresses that it was delivered to. */
   readonly to: readonly string[]
   readonly subject: string
   readonly text: string

@@ -16,9 +16,9 @@ export interface ChannelFeed {
    * @param lastId the `Last-Event-ID` of a reader that comes back
    */
   open(onClose: () => void, lastId?: string): BoundedStream
-  /** To everybody. */
+  /** To all readers. */
   write(text: string): void
-  /** Ends it for everybody. */
+  /** Ends it for all readers. */
   close(): void
 }
 
@@ -51,7 +51,7 @@ export function createChannelFeed(options: ChannelFeedOptions): ChannelFeed {
     for (const reader of readers) reader.write(text)
   }
 
-  /** How many messages came after this one; null if nobody knows. */
+  /** How many messages came after this one; null if that is unknown. */
   function missedSince(lastId: string): number | null {
     const [, of, seen] = /^(.*)\/(\d+)$/.exec(lastId) ?? []
     return of === life && Number(seen) <= count ? count - Number(seen) : null

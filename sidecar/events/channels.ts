@@ -16,7 +16,7 @@ export interface Message<E = unknown> {
 
 export type Subscriber<E = unknown> = (message: Message<E>) => unknown
 
-/** What somebody listens to. */
+/** What a subscriber listens to. */
 export interface Channel<E = unknown> {
   /** Calls every subscriber, in the order in which they came. Never throws. */
   publish(event: E): void
@@ -24,15 +24,15 @@ export interface Channel<E = unknown> {
 
 /**
  * Event channels, named by anything that a `Map` takes for a key; `EventMap` lists those of the sidecar itself. A
- * channel is there as long as somebody listens to it (after Paul J. Davis, "Couch Events").
+ * channel exists as long as it has a subscriber (after Paul J. Davis, "Couch Events").
  *
  * @example
  * const ref = events.subscribe('mail:sent', ({ event }) => console.log(event.to), { signal })
- * events.channel('mail:sent')?.publish({ to }) // with nobody there the event is not even made
+ * events.channel('mail:sent')?.publish({ to }) // without subscribers the event is not even made
  * events.unsubscribe(ref)
  */
 export interface Events {
-  /** The channel, if anybody listens to it. One look-up. */
+  /** The channel, if it has a subscriber. One look-up. */
   channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
   channel(name: unknown): Channel | undefined
   /** Calls the subscriber for every event from now on, until `unsubscribe`, or the signal. */

@@ -1,5 +1,5 @@
 /**
- * What the sidecar tells of its own life: the channels, by the name of what it is about and what it did. Whoever adds
+ * What the sidecar tells of its own life: the channels, by the name of what it is about and what it did. A part that adds
  * one describes it in `catalogue.ts`, of which docs/events.md is made.
  */
 import type { LiveValue } from '../../ddocs/lib/live-settings.ts'

@@ -1,6 +1,6 @@
 import { Condition } from '../core/condition.ts'
 
-/** Tells a reader that there may be something to read, and everybody whether that has been read. */
+/** Tells a reader that there may be something to read, and others whether that has been read. */
 export class Bell {
   readonly #changes = new Condition()
   #rung = 0

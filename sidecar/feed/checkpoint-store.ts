@@ -25,7 +25,7 @@ export interface CheckpointStore {
 /**
  * Keeps a checkpoint in a `_local` document of the database: it goes with the database. One that is too old costs time, never
  * a document. Every member of the database may write there, and no guard is asked: so checkpoints are signed, and one
- * that is not, or not by our credentials, is none. An older one that somebody has put back is too old, no more.
+ * that is not, or not by our credentials, is none. An older one that was restored is too old, no more.
  *
  * @param owner whose it is: a worker's, that alone writes it, or of all who visit the database one after the other
  */

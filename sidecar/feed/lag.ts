@@ -41,7 +41,7 @@ export class FeedLag {
     this.#since = undefined
   }
 
-  /** The feed is broken, or begins anew: nobody knows what there is. */
+  /** The feed is broken, or begins anew: what there is, is unknown. */
   lost(): void {
     this.#left = 0
     this.#since ??= this.#ticks()

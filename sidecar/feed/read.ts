@@ -19,7 +19,7 @@ export interface ReadOptions {
   readonly from?: Checkpoint | undefined
   /** Rung when there may be more; read is only then, the first time too. */
   readonly bell: Bell
-  /** Shared by all who read: each page takes one, and whoever has more to read waits for the next behind the others. */
+  /** Shared by all who read: each page takes one, and a reader with more to read waits for the next behind the others. */
   readonly semaphore: Semaphore
   readonly clock: Clock
   readonly random: Random

@@ -38,7 +38,7 @@ function tooLarge(): never {
 
 /**
  * Nothing may be loaded, run or framed: a page of the sidecar is its own HTML and one style sheet in it, known by its
- * hash. No address is passed on, nothing is stored on the way. Strict-Transport-Security is left to whoever
+ * hash. No address is passed on, nothing is stored on the way. Strict-Transport-Security is left to the proxy that
  * terminates TLS in front. A route whose pages need something else sets its own header, which stays.
  *
  * @param styles the style sheets that pages may hold

@@ -114,13 +114,13 @@ function refusedName(thrown: unknown): never {
   throw new HttpError(503, 'service_unavailable', 'CouchDB refuses this name for now. Try again later.', options)
 }
 
-/** On a server without admins ("admin party") CouchDB takes everybody for one, and so does this. */
+/** On a server without admins ("admin party") CouchDB takes everyone for an admin, and so does this. */
 export const hasRole = (userCtx: UserCtx | undefined, roles: readonly string[]): boolean =>
   userCtx?.roles.some((role) => roles.includes(role)) ?? false
 
 export const isAdmin = (userCtx: UserCtx | undefined): boolean => hasRole(userCtx, ['_admin'])
 
-/** For somebody who may not have what they ask for: who they are, where that is not known, or that it will not do. */
+/** The refusal of a request: 401 where the user is unknown, 403 where the rights do not suffice. */
 export function refusalOf(userCtx: UserCtx | undefined, reason = 'You are not a server admin.'): HttpError {
   if (userCtx?.name) return new HttpError(403, 'forbidden', reason)
   return new HttpError(401, 'unauthorized', userCtx ? reason : 'Name or password is incorrect.', { headers })

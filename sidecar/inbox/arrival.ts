@@ -3,7 +3,7 @@ import { secretFaults, textFaults } from '../../ddocs/lib/shape.ts'
 import { inboxIdOf } from './names.ts'
 import { isRevision } from './revisions.ts'
 
-/** A document as somebody sends it; the id is there, but nobody has looked at it. */
+/** A document as a client sends it; the id is there, the rest is not checked. */
 export interface Sent {
   readonly doc: Readonly<Record<string, unknown>>
   /** By replication: `_rev` is the document's own revision (`new_edits: false`), not the one that it changes. */
@@ -54,7 +54,7 @@ const ownerFaults = (fields: Doc): string[] =>
 /** A document of the machines is two deep. */
 const DEPTH = 8
 
-/** CouchDB takes no halves of characters; what is nested without end, nobody can write down. */
+/** CouchDB takes no halves of characters; what is nested without end cannot be stored. */
 function isStorable(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return !/\p{Cs}/u.test(value)
   if (typeof value !== 'object' || value === null) return true

@@ -62,7 +62,7 @@ function asWritten(fields: Arrival['fields'], { owner }: StoredDoc): Arrival['fi
   return isSame ? { ...fields, owner } : fields
 }
 
-/** Why the guard refuses this to somebody without a name; undefined if it does not. */
+/** Why the guard refuses this to a client without a name; undefined if it does not. */
 function refusalOf(doc: Doc, before: Doc | undefined): string | undefined {
   try {
     validate.call({ machines: controlMachines }, doc, before ?? null, { db: '', name: null, roles: [] })

@@ -45,7 +45,7 @@ export function docsFrom({ docs, new_edits: edits }: JsonObject) {
   return { docs, replicated: edits === false }
 }
 
-/** Whoever replicates comes back, and sends all of it again. */
+/** A replicating client comes back, and sends all of it again. */
 export const full = () =>
   new HttpError(429, 'too_many_requests', 'Too many devices wait to be confirmed. Try again later.', {
     headers: { 'Retry-After': String(FULL_S) },

@@ -1,5 +1,5 @@
 /**
- * The inbox over HTTP: a database into which anybody may write, and from which nobody reads anything but what became of
+ * The inbox over HTTP: a database into which any client may write, and from which it reads nothing but what became of
  * his own document. Answers and statuses are CouchDB's, where it has them.
  *
  * It is open to pages of every origin, also with the credentials that PouchDB makes browsers send along: it looks at

@@ -19,7 +19,7 @@ export type Received =
   | { readonly kind: 'full' }
 
 /**
- * Where somebody without credentials leaves documents in the control database. Write-only: of what is there nobody
+ * Where clients without credentials leave documents in the control database. Write-only: of what is there no client
  * learns anything but the status of his own, by the secret whose hash he wrote with it.
  */
 export interface Inbox {
@@ -90,7 +90,7 @@ interface Status {
   readonly _rev?: string | undefined
   readonly type: unknown
   readonly state: unknown
-  /** Without the reason: a mail server may say there whom it knows. */
+  /** Without the reason: a mail server may say there which addresses it knows. */
   readonly error?: { readonly code: unknown; readonly at: unknown } | undefined
   /** The device's own CouchDB user, once it has one. */
   readonly user?: unknown

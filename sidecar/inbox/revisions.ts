@@ -1,6 +1,6 @@
 /**
  * Revisions as the writers of the inbox count them. Those of the stored documents are others: the sidecar writes there
- * too, and nobody outside sees them.
+ * too, and no client sees them.
  */
 const REVISION = /^([1-9]\d{0,14})-([\w.~-]{1,64})$/
 

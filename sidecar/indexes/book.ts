@@ -78,7 +78,7 @@ export class Book {
     }
   }
 
-  /** It is forgotten when an index was built that nobody builds and that has not been for so long. */
+  /** It is forgotten when an index was built that is not built any more, after so long. */
   prune(before: number): void {
     for (const entry of this.entries()) {
       if (entry.job && !entry.job.isRunning && entry.job.notBefore === 0 && entry.job.at < before) entry.job = undefined

@@ -72,7 +72,7 @@ export class Builder {
     this.#wake()
   }
 
-  /** A database is gone, or nobody's business any more: so are the builds of its indexes. */
+  /** A database is gone, or not ours any more: so are the builds of its indexes. */
   remove(database: string): void {
     this.queue.remove(database)
     this.#forget(database)
@@ -132,7 +132,7 @@ export class Builder {
   #channels(): Channels {
     const { settings, workers, pace, kinds } = this.#options
     const { batch_channels, incremental_channels } = settings()
-    if (Object.keys(kinds()).length === 0) return { batch: 0, total: 0 } // nobody knows yet what there is to build
+    if (Object.keys(kinds()).length === 0) return { batch: 0, total: 0 } // what there is to build is not known yet
     const ofThis = (channels: number) => pace.of(Math.ceil(channels / workers()))
     const batch = ofThis(batch_channels)
     return { batch, total: batch + ofThis(incremental_channels) }

@@ -13,7 +13,7 @@ import type { Kind, Progress } from './kinds/kind.ts'
 export interface BuildsOptions {
   /** Of the server as it is now. */
   readonly kinds: () => Kinds
-  /** Whether somebody else builds, too: then it is asked first how far an index is. */
+  /** Whether the server builds, too: then it is asked first how far an index is. */
   readonly isShared: () => boolean
   readonly events: Events
   readonly clock: Clock
@@ -23,7 +23,7 @@ export interface BuildsOptions {
 /** How a build ended. */
 export type Ended =
   | { readonly kind: 'reached' }
-  /** There is nothing to build any more, or nobody to do it. */
+  /** There is nothing to build any more, or the indexes stop. */
   | { readonly kind: 'given-up' }
   | { readonly kind: 'failed'; readonly retryInMs: number }
 

@@ -13,7 +13,7 @@ export interface Disk {
 
 /**
  * The disk on which the server keeps the indexes of views. Undefined where that cannot be known: the server is on
- * another machine or in a container, lets nobody but its admins ask, or keeps its files from us. Of a cluster, the disk
+ * another machine or in a container, refuses to say it, or does not let us read its files. Of a cluster, the disk
  * of the node that answers. Throws `CouchError` where there is no answer at all.
  */
 export async function freeDisk(couch: Couch, options?: CallOptions): Promise<Disk | undefined> {

@@ -18,7 +18,7 @@ export class Entry {
   readonly index: Index
   job: Job | undefined
   failure: Failure | undefined
-  /** In changes; undefined as long as nobody has asked. */
+  /** In changes; undefined until the index was asked. */
   lag: number | undefined
   checkedAt: number | undefined
   /** The server lacks its language: nothing to do until the design document is another. */
@@ -92,13 +92,13 @@ export class Entry {
     this.#sinceStart = undefined
   }
 
-  /** The build was given up, by nobody's fault. */
+  /** The build was given up; nothing failed. */
   giveUp(): void {
     this.job = undefined
     this.#sinceStart = undefined
   }
 
-  /** Nobody cares for it any more. */
+  /** It is not kept any more. */
   end(): void {
     this.#ending.abort(new Error(`${this.index.ddoc} of ${this.index.database} is no longer kept`))
   }

@@ -13,7 +13,7 @@ export interface IndexerTask {
   /** `_design/name` */
   readonly ddoc: string
   readonly kind: 'view' | 'search'
-  /** May exceed the total while somebody writes. */
+  /** May exceed the total while clients write. */
   readonly changesDone: number
   readonly changesTotal: number
 }

@@ -24,7 +24,7 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * The indexes of a design document that are to be built without anybody asking: not those that it has taken out by
+ * The indexes of a design document that are to be built before they are queried: not those that it has taken out by
  * `autoupdate`, nor of a kind that the server has not. Design documents can hold anything.
  */
 export function indexesOf(database: string, ddoc: StoredDoc, kinds: readonly IndexKind[]): Index[] {

@@ -29,7 +29,7 @@ export interface IndexesOptions {
   readonly settings: KenSettings
   /** Where `database:*` is told, and `index:*`. */
   readonly events: Events
-  /** Whether somebody tells of databases there; otherwise all are looked at more often. Default: yes. */
+  /** Whether events tell of changed databases; otherwise all are looked at more often. Default: yes. */
   readonly areTold?: () => boolean
   readonly clock: Clock
   readonly random: Random
@@ -78,7 +78,7 @@ export interface Indexes {
 
 /** Between two looks at all databases: with events, and without. */
 const [SWEEP_MS, SWEEP_ALONE_MS] = [60_000, 5000]
-/** Before it is known who is there, everything would be everybody's. */
+/** Until the other workers are known, every worker would take everything. */
 const WHO_IS_THERE_MS = 3000
 
 export function createIndexes(options: IndexesOptions): Indexes {

@@ -11,7 +11,7 @@ export type Measured = Index & Progress & { readonly trouble?: string }
 
 /**
  * How far the indexes of these databases are, asked now; undefined where the server does not tell. Throws `CouchError`.
- * Changes nothing: nobody builds for it.
+ * Changes nothing: no index is built for it.
  */
 export async function measureIndexes(
   couch: Couch,

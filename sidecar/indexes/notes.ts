@@ -61,7 +61,7 @@ export async function keepNotes({ indexes, database, worker, clock, log }: Notes
   if (written !== undefined) await remove(database, worker)
 }
 
-/** Whoever is gone keeps none; where that fails, it is nobody's any more, and is not read. */
+/** A worker that is gone leaves none. If removing it fails, it is not read any more. */
 async function remove(database: Database, worker: string): Promise<void> {
   const until = { signal: AbortSignal.timeout(LAST_WORDS_MS) }
   try {

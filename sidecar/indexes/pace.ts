@@ -5,7 +5,7 @@ import { anything, type Schema } from '../couch/schemas.ts'
 
 /** What the server is spared: half of the channels each time that it is slow, all of them while its disk is full. */
 export class Pace {
-  /** What is wrong with the disk, for as long as whoever looks at it says so. */
+  /** What is wrong with the disk, until the disk is looked at again. */
   lowDisk: string | undefined
   /** Requests made. */
   requests = 0

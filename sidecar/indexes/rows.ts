@@ -10,7 +10,7 @@ export interface IndexRow {
   readonly kind: IndexKind
   /** Of full text, which of the design document's; null for that of all views. */
   readonly index: string | null
-  /** Changes that were not in it when it was last asked; null as long as nobody has. */
+  /** Changes that were not in it when it was last asked; null until then. */
   readonly lag_changes: number | null
   /** Since the first of them became known. */
   readonly lag_seconds: number

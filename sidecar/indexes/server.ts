@@ -14,7 +14,7 @@ export interface Server {
   readonly nodes: readonly string[] | undefined
 }
 
-/** Throws `CouchError` where nobody answers, or nobody knows us. */
+/** Throws `CouchError` where the server does not answer, or refuses the sidecar. */
 export async function findServer(couch: Couch, options?: CallOptions): Promise<Server> {
   const { features, version = '' } = await couch.request({ ...options }, server)
   return { features, version: parseInt(version), nodes: await findNodes(couch, options) }

@@ -14,7 +14,7 @@ export type ServersKen = 'on' | 'off' | 'absent' | 'unknown'
 const ken = z.object({ batch_channels: z.string().optional(), incremental_channels: z.string().optional() })
 type Section = z.infer<typeof ken>
 
-/** There is no other way to switch it off than to give it no channels. Throws `CouchError` where nobody answers. */
+/** There is no other way to switch it off than to give it no channels. Throws `CouchError` where the server does not answer. */
 export async function findServersKen(
   couch: Couch,
   { version, nodes }: Server,

@@ -79,7 +79,7 @@ export async function buildViewIndex(
   await queryView({ couch, db, ddocId, view }, { limit: 0, update: 'lazy', stable: true }, 1, options)
 }
 
-/** As somebody who queries: waits until one copy of each shard is up to date. Throws what went wrong in the building. */
+/** As a query would: waits until one copy of each shard is up to date. Throws what went wrong in the building. */
 export async function askViewIndex(
   couch: Couch,
   db: string,

@@ -13,7 +13,7 @@ import type { Doc } from '../couch/documents.ts'
 import { createEvents, type Events } from '../events/channels.ts'
 
 export interface CurrentOptions {
-  /** Where changes are told to everybody. */
+  /** Where changes are published. */
   readonly events: Events
   readonly log: Logger
 }
@@ -23,7 +23,7 @@ type All = { readonly [P in Part]: SettingsOf<P> }
 /** The settings that hold now, and who wants to know when they change. */
 export class Current {
   readonly #options: CurrentOptions
-  /** A channel for each part. Its subscribers harm nobody, whatever they do. */
+  /** A channel for each part. A subscriber that throws harms no other. */
   readonly #listeners: Events
   #all = Object.fromEntries(parts.map((part) => [part, readSettings(part, undefined).settings])) as unknown as All
   /** What was said last to be wrong with each part's document. */

@@ -1,7 +1,7 @@
 /**
  * Sends mail for handlers. A message belongs to an entry of a document into a state and is known by its Message-ID,
  * made from the entry's key and the number of the message within it: the same on every try, so that one that was seen
- * to be accepted is not sent again, and one that was perhaps accepted can be recognised by whoever receives it twice.
+ * to be accepted is not sent again, and one that was perhaps accepted can be recognised by a receiver that gets it twice.
  */
 import { domainToASCII } from 'node:url'
 import type { Logger } from 'pino'

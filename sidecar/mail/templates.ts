@@ -20,11 +20,11 @@ export interface Rendered {
 /** One function for each kind of mail. */
 export type Templates = { readonly [K in MailKind]: (values: MailValues[K]) => Rendered }
 
-/** Room for a name, not for a message to somebody else's address. */
+/** Room for a name, not for a message to a stranger's address. */
 const MAX_NAME = 80
 const MAX_ADDRESS = 254
 const ADDRESSES = ['owner', 'member']
-/** Ours: nobody else has written it. */
+/** Ours: no user has written it. */
 const LINK = 'link'
 const KINDS = Object.keys(kinds) as MailKind[]
 

@@ -2,7 +2,7 @@
  * A pool of SMTP connections that hands a message over at most once.
  *
  * nodemailer's pool by itself sends a message again when its connection closes (`maxRequeues`), which after a lost
- * answer would be a second mail. Here it never does: whoever called decides about another try. And its abort signal
+ * answer would be a second mail. Here it never does: the caller decides about another try. And its abort signal
  * cuts the connection in the middle of a message; here a signal ends the waiting for a connection, but a message that
  * is being handed over runs on to its answer, so that an acceptance is seen.
  */

@@ -11,7 +11,7 @@ export interface MetricsOptions {
   readonly metrics: readonly Metrics[]
 }
 
-/** Those whom CouchDB gives its own metrics, and what it says to others. */
+/** The roles that may read CouchDB's own metrics, and CouchDB's refusal for all others. */
 const READERS = {
   roles: ['_admin', '_metrics'],
   reason: 'You are not a server admin or read-only metrics user',

@@ -9,7 +9,7 @@ export interface Listed extends Member {
   readonly seenAt: string | undefined
 }
 
-/** Everybody who is registered, by roles and ids. Throws `CouchError`. */
+/** All registered workers, by roles and ids. Throws `CouchError`. */
 export async function listWorkers(database: Database, signal: AbortSignal): Promise<Listed[]> {
   const docs = (await database.withPrefix(`${TYPE}:`, { signal })).filter(isMember)
   const ids = docs.map(({ _id }) => beatId(_id))

@@ -15,7 +15,7 @@ interface Seen {
  * The heartbeats that other processes give, as one look after the other finds them. Who gives none for its whole
  * timeout is silent: by our clock that never jumps, times that others wrote are never compared with ours.
  *
- * Between two looks nobody was seen, so that this counts for no more than the third of the timeout in which there should
+ * Between two looks no worker was seen, so that this counts for no more than the third of the timeout in which there should
  * have been a sign. A slow CouchDB delays what is found out, and prevents nothing. After a look that failed (`forget`)
  * all counts from the beginning: CouchDB was away, and for the others too.
  */

@@ -7,7 +7,7 @@ export interface NamePartition {
   isOurs(name: string): boolean
   /** How many divide them, this one included. */
   workers(): number
-  /** Resolves when it is known who is there: before that everybody takes everything. */
+  /** Resolves when the other workers are known: before that each takes everything. */
   readonly known: Promise<void>
   /** Calls when it may have changed, until the signal. */
   onChange(listener: () => void, signal: AbortSignal): void

@@ -10,7 +10,7 @@ export interface TypeAndState {
 
 /** The part that one worker has in the documents of a database. */
 export interface Partition {
-  /** Whether this worker is the one to take a document. Advice: nothing breaks if all think so, or nobody does. */
+  /** Whether this worker is the one to take a document. Advice: nothing breaks if all workers think so, or none does. */
   isOurs(pair: TypeAndState, docId: string): boolean
   /** The same, without knowing type and state; undefined where it matters, since the workers are not all alike. */
   isOursAnywhere(docId: string): boolean | undefined
@@ -43,7 +43,7 @@ export interface Partitioning {
   of(database: string): Partition
   /** The same for a database that is not divided: all of one type and state is one worker's. */
   whole(database: string): Partition
-  /** Resolves when it is known who is there: before that everybody takes everything. */
+  /** Resolves when the other workers are known: before that each takes everything. */
   readonly known: Promise<void>
   /** Calls when the parts may have changed, until the signal. */
   onChange(this: void, listener: () => void, signal: AbortSignal): void

@@ -10,17 +10,17 @@ export type RegisterOptions = WorkerOptions & { readonly timeoutMs?: number }
 
 export type { Ref, Subscriber } from './subscriptions.ts'
 
-/** The members of roles: who is there to do something. Kept in the database, for everybody to see. */
+/** The members of roles: the workers that do something. Kept in the database, so that all workers see them. */
 export interface Registry {
   /**
    * Registers a worker until `unregister`, the signal, or the end of the process. The same id again answers the same
    * ref, and changes its options, and its signal if there is one. Needs no database now: it is registered as soon as
-   * that can be. After the signal, or after `close`, nobody is registered.
+   * that can be. After the signal, or after `close`, no worker is registered.
    */
   register(role: string, id: string, options?: RegisterOptions, signal?: AbortSignal): Ref
   /** Takes a worker out, so that its share moves at once. Throws `CouchError`; then it is found dead later. */
   unregister(ref: Ref): Promise<void>
-  /** As last read; undefined where nobody here is a member or subscribes, or nothing could be read yet. */
+  /** As last read; undefined where this process has no member and no subscriber, or nothing could be read yet. */
   members(role: string): Membership | undefined
   /** Called once for each version: at once if one is known. Answers how to end it; so does the signal. */
   subscribe(role: string, subscriber: Subscriber, signal?: AbortSignal): () => void
@@ -43,7 +43,7 @@ interface Kept {
 }
 
 const LAST_WORDS_MS = 2000
-/** Rounds that fail before somebody is told: the database may be about to be made. */
+/** Failed rounds before a warning is logged: the database may be about to be made. */
 const WARN_AFTER = 4
 
 export interface RegistryOptions extends RoleOptions {
@@ -67,7 +67,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       registered: new Map(),
       subscriptions: new Subscriptions(log),
       stop: new AbortController(),
-      done: Promise.resolve().then(() => run(kept)), // whoever asked for the role is on it first
+      done: Promise.resolve().then(() => run(kept)), // the caller that asked for the role is on it first
     }
     roles.set(name, kept)
     return kept
@@ -108,7 +108,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   function endIfUnused(kept: Kept): void {
     if (kept.registered.size > 0 || kept.subscriptions.size > 0) return
     if (roles.get(kept.role.name) === kept) roles.delete(kept.role.name) // by now it may be another one
-    kept.stop.abort(new Error('nobody needs it any more'))
+    kept.stop.abort(new Error('it is not needed any more'))
   }
 
   async function unregister(ref: Ref): Promise<void> {

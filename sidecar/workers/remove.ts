@@ -5,7 +5,7 @@ import { beatId } from './documents.ts'
 
 /**
  * Takes a member's document and heartbeat out of the database. False if it has changed since it was read: it lives, or
- * somebody else has removed it. Throws `CouchError`.
+ * another worker has removed it. Throws `CouchError`.
  */
 export async function removeMember(database: Database, doc: StoredDoc, signal: AbortSignal): Promise<boolean> {
   try {

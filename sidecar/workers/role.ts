@@ -21,17 +21,17 @@ export interface RoleOptions {
 /** Who does something, as one reading of the database found it. */
 export interface Membership {
   readonly role: string
-  /** Changes exactly when the membership does; the same for everybody who sees the same. */
+  /** Changes exactly when the membership does; the same on every worker that sees the same members. */
   readonly version: string
   /** By their ids, in order. */
   readonly members: readonly Member[]
 }
 
-/** Between two looks of somebody who only watches. */
+/** Between two looks of a process that only watches. */
 const WATCH_MS = 5000
 /** Between the first two looks, and after a change: workers start together. Each pause is twice the one before. */
 const FIRST_MS = 250
-/** Whatever anybody's timeout is. */
+/** Whatever the timeouts of the members are. */
 const LEAST_MS = 100
 
 /**
@@ -50,7 +50,7 @@ export class Role {
   #calm = 0
 
   constructor(name: string, options: RoleOptions) {
-    const process = randomUUID() // nobody else has the same, as the worker's id should be
+    const process = randomUUID() // unique, as the worker's id should be
     this.name = name
     this.#options = options
     this.#own = new Heartbeats(name, process, options)

@@ -36,7 +36,7 @@ test('_users that is not for server admins alone is warned of, with what others 
     {
       level: 40,
       msg: expect.stringContaining('expected its _security') as string,
-      reasons: [expect.stringMatching(/anybody may sign up/) as string],
+      reasons: [expect.stringMatching(/anyone may sign up/) as string],
     },
   ])
   expect(await warned({})).toMatchObject([{ reasons: [expect.stringMatching(/anybody/) as string] }])

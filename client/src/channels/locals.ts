@@ -31,7 +31,7 @@ export function byChannel(locals: readonly Binding[]): (id: string) => readonly 
 type Known = Pick<ChannelDoc, '_id' | 'state' | 'database'>
 
 /**
- * The channel without the database of a life that is over: one that is made again names it until it has another. Whoever
+ * The channel without the database of a life that is over: one that is made again names it until it has another. A device that
  * did not see the end takes it for the one that it was, until there is another.
  */
 export function asNow<Channel extends Known>(own: readonly Binding[], channel: Channel): Channel {
@@ -84,7 +84,7 @@ function waitingOf<One extends Binding>(own: readonly One[]): One | undefined {
   return last && last.database === undefined && !last.over ? last : undefined
 }
 
-/** Noted also where nothing of it is here: whoever makes the channel again names the database of this life. */
+/** Noted also where nothing of it is here: a device that makes the channel again names the database of this life. */
 function withEnd(kept: Kept, own: readonly Binding[], { _id, database }: Known): Kept {
   const bound = own.find((one) => one.database === database)
   const isUnknown = database !== undefined && !bound

@@ -84,7 +84,7 @@ export async function changeChannel(db: Db, id: string, { members, data }: Chann
   })
 }
 
-/** What was made while nobody had confirmed the address, under another one: it was mistyped. */
+/** What was made under another address that was not confirmed: it was mistyped. */
 export async function changeOwner(db: Db, channels: readonly ChannelDoc[], owner: string): Promise<void> {
   for (const { _id } of channels.filter(isOwn)) {
     await change(db, _id, (before) => (before?.owner === owner ? undefined : { ...before, owner }))

@@ -14,7 +14,7 @@ export interface View {
   readonly devices: readonly DeviceDoc[]
   channel(id: string): ChannelDoc | undefined
   subscription(channelId: string): SubscriptionDoc | undefined
-  /** Reads what is there, and follows it from then on; `onChange` is told of each change, whoever has made it. */
+  /** Reads what is there, and follows it from then on; `onChange` is called for each change, from any side. */
   begin(onChange: () => void): Promise<void>
   /** Reads one document now, before the feed brings it. */
   refresh(id: string): Promise<void>

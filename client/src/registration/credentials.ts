@@ -1,4 +1,4 @@
-/** What a device chooses for itself: nobody else ever knows the password and the secret. */
+/** What a device chooses for itself: no one else ever knows the password and the secret. */
 import { ClientError } from '../errors.ts'
 
 /** How the server hashes passwords. */

@@ -57,7 +57,7 @@ export const isAddress = (text: unknown): text is string =>
 /**
  * A registration that begins; the one that is there where that goes on. Undefined and finished ones make place for it.
  *
- * @throws ClientError `bad_argument`, `insecure_context`; `registered` where the device is somebody else's
+ * @throws ClientError `bad_argument`, `insecure_context`; `registered` where the device is another user's
  */
 export function beginRegistration(there: Registration | undefined, { owner, name }: Registering): Registration {
   needsCrypto()

@@ -3,7 +3,7 @@ import type { Failure } from '../status.ts'
 import { sendInParts } from './parts.ts'
 import { ask, type Asking } from './request.ts'
 
-/** Where, and as whom. */
+/** Where, and with which credentials. */
 export interface Target {
   readonly url: string
   readonly user: string
@@ -32,7 +32,7 @@ export interface RemoteOptions {
 
 /** How long the server holds a feed that has nothing to tell. */
 export const FEED_MS = 25_000
-/** So long after that it has told, unless nobody is there. */
+/** So long after that it has answered, unless it is away. */
 const FEED_SILENCE_MS = FEED_MS + 20_000
 /** A server that has much to do may take its time, but not so much. */
 const SILENCE_MS = 120_000

@@ -1,7 +1,7 @@
 /**
  * Both replications between a local database and its remote one, as one thing that begins and ends: one-shot, or live until
- * the signal aborts. What PouchDB would try again by itself, it does not here: whoever began it decides. When one of them
- * fails, the other still copies what there is: a server that takes nothing keeps nobody from reading.
+ * the signal aborts. What PouchDB would try again by itself, it does not here: the caller decides. When one of them
+ * fails, the other still copies what there is: a server that accepts no writes can still be read.
  */
 import type { Db } from '../pouch.ts'
 import type { Failure } from '../status.ts'
@@ -90,7 +90,7 @@ export async function runSession(options: SessionOptions): Promise<Ended> {
   await Promise.allSettled(both)
   signal.removeEventListener('abort', cancel)
   remote.end()
-  // A replication that was cancelled takes one step more, in which it asks its source what nobody waits for.
+  // A replication that was cancelled takes one step more, in which it asks its source for what is not waited for.
   await new Promise((resolve) => setTimeout(resolve))
   await remote.close()
   if (signal.aborted) return { kind: 'aborted' }

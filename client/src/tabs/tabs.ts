@@ -8,9 +8,9 @@ import type { Events } from '../status.ts'
 export type Message =
   /** The `_local` document was written. */
   | { readonly kind: 'kept' }
-  /** Somebody uses this channel. */
+  /** A page uses this channel. */
   | { readonly kind: 'touched'; readonly id: string }
-  /** To the leader: somebody looks at a page. */
+  /** To the leader: a page is looked at. */
   | { readonly kind: 'seen' }
   /** From the leader. */
   | { readonly kind: 'syncs'; readonly syncs: Syncs }
@@ -56,7 +56,7 @@ export function openTabs(app: string, hear: (message: Message) => void): Tabs {
     try {
       await work()
     } finally {
-      await last.catch(() => undefined) // whoever began it is told
+      await last.catch(() => undefined) // its caller gets the error
       isLeader = false
     }
   }

@@ -1,7 +1,7 @@
 /**
  * Guards the control database: clients write devices and confirmations, each of the right shape, and documents of the
- * user's own machines, along the machines' transitions. Everything else is the sidecar's and the admins', of whom too
- * settings are refused that nobody could follow.
+ * user's own machines, along the machines' transitions. Everything else is the sidecar's and the admins', whose
+ * settings are refused where they make no sense.
  */
 import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
 import { deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
@@ -20,7 +20,7 @@ const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<ClientsType, 
   confirm: (doc, before) => [...confirmFaults(doc), ...confirmChangeFaults(doc, before)],
 }
 
-/** Documents of the sidecar's own, whoever asks for them first. */
+/** Documents of the sidecar's own, from whatever request. */
 const RESERVED = /^(mails|guesses|config|worker|account|channel|ended|database|invitation|invitations):/
 
 export default function validate(

@@ -1,6 +1,6 @@
 /**
  * Guards a database by the machines that its own design document holds (field `machines`, put there by the deploy).
- * Documents of other types are nobody's business here.
+ * Documents of other types are not checked here.
  */
 import { forbid, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
 import { refusalOf } from '../../lib/guard.ts'

@@ -19,7 +19,7 @@ const SIDECARS: Readonly<Record<string, readonly string[]>> = {
 /** Characters of JSON, with the revisions: more than a channel of 250 members has. */
 const MOST = 150_000
 
-/** The sidecar makes documents of these ids, and nobody else. */
+/** Only the sidecar makes documents of these ids. */
 const RESERVED = /^(device-|channel:)/
 const OF_DEVICES = /^device-/
 /** Documents of these ids are subscriptions, also those that a device makes. */
@@ -33,7 +33,7 @@ export default function validate(
 ): void {
   if (isAdmin(userCtx)) return
   const there = beforeOf({ oldDoc })
-  const before = there?.type === newDoc.type ? there : null // what the app wrote in a document of its own, nobody has given
+  const before = there?.type === newDoc.type ? there : null // what the app wrote in a document of another type counts for nothing
   const { type } = newDoc
   const mayLeaveOut = type !== 'device' // a device's copy says which device it is
   const doc = mayLeaveOut ? withItsOwner(newDoc, before) : newDoc

@@ -74,7 +74,7 @@ async function databaseFor(
   try {
     await control.put(ownership, { signal })
   } catch (thrown) {
-    if (!isCouchError(thrown, 'conflict')) throw thrown // it is there: nobody else has this id
+    if (!isCouchError(thrown, 'conflict')) throw thrown // it is there: no one else has this id
   }
   await makeUserDatabase(name, account.owner_role, signal)
   return name

@@ -51,7 +51,7 @@ function deviceCopy(device: StoredDevice, there: StoredDoc | undefined): Doc | u
   return differing({ ...copy, _id: user }, there)
 }
 
-/** Of an active device: somebody has written it before there was one. */
+/** Of an active device: the user's document may be older than the device. */
 const isHandled = ({ docstate }: StoredDoc): boolean => isObject(docstate) && docstate.handled !== undefined
 
 /** Under which id a user sees a channel: the owner's is his own document. */

@@ -14,7 +14,7 @@ export interface Invited {
   readonly answered: number
 }
 
-/** Invitations that a user has not answered: as many are shown, of an owner whom the user does not know, and in all. */
+/** Invitations that a user has not answered: as many are shown, of an unknown owner, and in all. */
 const [MOST_OF_ONE, MOST_SHOWN] = [5, 50]
 /** So many more are remembered, and shown when there is room. */
 const MOST_KEPT = 500

@@ -8,7 +8,7 @@ const OURS = /^(owner|channel)-[0-9a-f]{32}$/
 
 /**
  * Gives these users exactly these roles of ours, and takes out what stands beside a user's document: it would come back when
- * that is deleted. True if there was nothing to do. Else it is to be looked at again: somebody else may know something newer,
+ * that is deleted. True if there was nothing to do. Else it is to be looked at again: another worker may know something newer,
  * or have written at the same moment, and a cluster takes both.
  *
  * @param users documents of `_users`, read before it was known which roles they are to have

@@ -19,7 +19,7 @@ export interface MembersOptions {
 
 /**
  * channel_record changed → ready: its members are those that the owner's document names now; they and those who were are
- * told, and who has no device yet is invited by mail. What is true is written before anybody is told.
+ * told, and who has no device yet is invited by mail. What is true is written before anyone is notified.
  */
 export const notifyMembers =
   ({ couch, accounts, newcomers }: MembersOptions) =>
@@ -60,7 +60,7 @@ function asRequested({ data: _data, ...record }: StoredRecord, request: Channel)
   return { ...(record as StoredRecord), state: 'changed', members, former: [...new Set(gone)], ...(data && { data }) }
 }
 
-/** Nobody has got it, and nobody will: he was no member when its turn came, or it could not be sent. */
+/** It was not sent and will not be: its user was no member when its turn came, or sending failed. */
 const UNSENT = ['needless', 'error']
 
 async function invite(

@@ -7,7 +7,7 @@ import { endAgainLater } from './channel-end-due.ts'
 import { notifyAccounts } from './notify-accounts.ts'
 
 /**
- * channel_record closing → closed: first nobody has access any more, then the database goes, if that was asked; otherwise
+ * channel_record closing → closed: first all access ends, then the database goes, if that was asked; otherwise
  * its owner's account knows that there is one more.
  */
 export const closeChannel =
@@ -20,7 +20,7 @@ export const closeChannel =
     return { ...record, state: 'closed' as const }
   }
 
-/** channel_record closed: everybody is told. */
+/** channel_record closed: all members are notified. */
 export const notifyClosed =
   ({ accounts }: { readonly accounts: Accounts }) =>
   async (record: StoredRecord, ctx: Context): Promise<void> => {

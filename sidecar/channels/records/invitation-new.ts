@@ -20,7 +20,7 @@ export interface InvitationOptions {
 const MOST_TO_ONE = 3
 
 /**
- * invitation new → sent: one mail to somebody who has no device yet; needless if he has one now, or is no member. Where
+ * invitation new → sent: one mail to a user who has no device yet; needless if they have one now, or are no member. Where
  * there is no room for it within this hour it waits, and is as new after that: that is no try that has failed.
  */
 export const mailInvitation = (options: InvitationOptions) => async (doc: Invitation & StoredDoc, ctx: Context) => {

@@ -6,7 +6,7 @@ type Stated = ChannelRecord & { readonly state: string }
 
 /**
  * Two records of one channel that a cluster has taken both: of the later life, closed if one of them says so, else looked
- * at again; and everybody is told who was a member in either.
+ * at again; and all members of either are notified.
  */
 export const mergeRecord: Resolver = ({ ours, theirs }) => {
   const [one, other] = [ours, theirs] as unknown as [Stated, Stated]

@@ -11,7 +11,7 @@ import { isMember, isOpen, type Channel, type ChannelRecord } from '../documents
 import { membersOf } from '../shape.ts'
 import type { Records } from './records.ts'
 
-/** Whom an owner may name as a member who was none. */
+/** Which new members an owner may name. */
 export interface Newcomers {
   /** Why not all of these addresses may be members, which then none is; undefined if they may. Asking twice counts once. */
   refusal(owner: string, addresses: readonly string[], options: CallOptions): Promise<Failure | undefined>
@@ -26,7 +26,7 @@ export interface NewcomersOptions {
 
 /**
  * Addresses, by one owner within an hour: as many as one channel has members. Each becomes an account and an invitation,
- * whoever it belongs to. Those that have an account count as well: else this would tell which ones have.
+ * whichever user it belongs to. Those that have an account count as well: else this would tell which ones have.
  */
 const MOST_NAMED = 250
 /** Channels that are open, of one user: each is a role of each of his devices, which CouchDB reads with each request. */
@@ -67,6 +67,6 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
 
 const no = (code: string, reason: string): Failure => ({ code, reason: `members: ${reason}` })
 
-/** Members whom its record does not know. */
+/** Members that its record does not have. */
 export const namedAnew = (record: Pick<ChannelRecord, 'members'> | undefined, request: Channel): readonly string[] =>
   membersOf(request).filter((address) => !record?.members.includes(address))

@@ -15,7 +15,7 @@ export interface ClosingOptions {
 /**
  * channel closing (in a user's database): its record is told. Never by accident: only the document of the channel as it is
  * now, and with a word for what becomes of the database. One that was never made is closed with that: it was refused,
- * or is called off before anybody saw it.
+ * or is called off before any device saw it.
  */
 export const acceptClosing =
   ({ accounts, records }: ClosingOptions) =>

@@ -34,7 +34,7 @@ export const acceptChannel = (all: AcceptOptions) => async (doc: Channel & Store
   const id = recordIdOf(owner.user_id!, doc.name)
 
   async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
-    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // whoever takes the later one sees to it
+    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // the attempt of the later revision does it
     const again = record && record.state !== 'closed' ? lookedAtAgain(record, doc) : undefined
     if (!again) {
       refuseName(doc)
@@ -89,7 +89,7 @@ function refuseRenamed(doc: Channel, own: readonly StoredRecord[]): void {
   throw new Reject('renamed', `name: expected ${expected} unchanged, got ${got}; close it and make another`)
 }
 
-/** Whoever writes in a user's database is that user. */
+/** All that write in a user's database are that user's devices. */
 export async function ownerOf(doc: Channel, ctx: Context, accounts: Accounts): Promise<StoredAccount> {
   const account = await accounts.ofDatabase(ctx.database, { signal: ctx.signal })
   if (account?.user_id === undefined) throw new Reject('no_account', `${ctx.database} is not the database of a user`)

@@ -82,7 +82,7 @@ function previousOf({ steps, obsolete }: Plan): Record<string, Doc | null> {
   return Object.fromEntries([...changed, ...obsolete.map((ddoc) => [ddoc._id, withoutRev(ddoc)] as const)])
 }
 
-/** So that a way back leaves alone what somebody else writes from now on. */
+/** So that a rollback leaves alone what others write from now on. */
 function knownOf({ steps, obsolete }: Plan, known: DeployRecord['known']): DeployRecord['known'] {
   const changed = steps.flatMap((step) => {
     if (step.kind === 'keep') return []

@@ -12,7 +12,7 @@ export const isCopy = (id: string): boolean =>
 
 /**
  * What has the same index and does nothing: all that decides the signature, and no function that CouchDB calls for a
- * request. Nobody but the deploy has it built: not ken, which would begin again and again with one that cannot be.
+ * request. Only the deploy has it built: not ken, which would begin again and again with one that cannot be.
  */
 export const copyOf = (kind: CopyKind, ddoc: Doc): Doc => ({
   _id: copyId(kind, ddoc._id),

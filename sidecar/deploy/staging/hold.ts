@@ -102,7 +102,7 @@ export async function withHold<T>(
     try {
       return (await database.find(RECORD_ID))?._rev !== rev
     } catch (thrown) {
-      if (isCouchError(thrown)) return false // nobody knows; what was thrown says enough
+      if (isCouchError(thrown)) return false // unknown; what was thrown says enough
       throw thrown
     }
   }
@@ -130,7 +130,7 @@ async function findAbandoned(database: Database, surroundings: Surroundings) {
   return { rev, record }
 }
 
-/** For who has lost his place: to whom, as far as that can be found out. */
+/** The error of a run that has lost the record: names the new holder, if that can be read. */
 async function taken(database: Database): Promise<DeployError> {
   try {
     const winner = await readRecord(database)

@@ -15,22 +15,22 @@ export interface Holder {
 }
 
 /**
- * What a deploy does in one database, for whoever goes on with it or takes it back. There while one is not complete.
+ * What a deploy does in one database, for the run that goes on with it or takes it back. There while one is not complete.
  * Times are ISO 8601, by the clock of who writes.
  */
 export interface DeployRecord {
-  /** Nobody, where a run has ended by itself. */
+  /** Undefined if a run has ended by itself. */
   readonly holder?: Holder
   /** The design documents that it is about. */
   readonly ddocs: readonly string[]
   readonly log: readonly { readonly step: StagedStep; readonly ddoc?: string; readonly at: string }[]
   /** As they were before the swap, from which on they are here; null for what was not there. */
   readonly previous: Readonly<Record<string, Doc | null>>
-  /** Of each of these, digests of what was found and what was to be written: what has another is somebody else's. */
+  /** Of each of these, digests of what was found and what was to be written: what has another digest was written by others. */
   readonly known: Readonly<Record<string, readonly string[]>>
 }
 
-/** Whether somebody else has changed a design document since. */
+/** Whether another deploy has changed a design document since. */
 export const isForeign = ({ known }: DeployRecord, there: Doc): boolean =>
   known[there._id]?.includes(digestOf(there)) === false
 
@@ -75,7 +75,7 @@ export async function removeRecord(database: Database, rev: string, signal: Abor
   }
 }
 
-/** Whoever may write design documents may have written it: what cannot be is left out. */
+/** Any admin may have written it: impossible values are left out. */
 function recordFrom({ _rev, holder, ddocs, log, known, _attachments }: StoredDoc): StoredRecord {
   const attached = Object(_attachments) as Partial<Record<string, { readonly data: string }>>
   return {

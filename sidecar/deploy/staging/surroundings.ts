@@ -29,7 +29,7 @@ export interface Surroundings {
   readonly signal: AbortSignal
 }
 
-/** What is not given: nobody is told, and a holder is dead after 10 s. */
+/** The defaults: no progress is reported, and a holder is gone after 10 s. */
 export const surroundingsFrom = (given: Partial<Surroundings>): Surroundings => ({
   clock: given.clock ?? systemClock,
   random: given.random ?? Math.random,

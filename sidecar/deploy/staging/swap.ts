@@ -1,6 +1,6 @@
 /**
- * CouchDB ends an index when its last design document changes, and whoever waits at it in that moment gets 404 "Design
- * document was updated or deleted". What counts are the design documents by which somebody has asked for it since. So
+ * CouchDB ends an index when its last design document changes, and a query that waits at it in that moment gets 404 "Design
+ * document was updated or deleted". What counts are the design documents by which it was queried since. So
  * the index that goes has a copy of its own during the swap, that was asked; and the one that comes is asked by its
  * real name before its copy goes. CouchDB hears of a design document a little after it was written, and then forgets
  * that it was asked: so neither is asked at once.
@@ -48,7 +48,7 @@ const LOOK_MS = 200
 
 /**
  * A node of a cluster may need a moment to hear of the new design document. Much may have been written since the index
- * was warmed, and nobody else need ask for it.
+ * was warmed, and no other query is needed.
  */
 async function verify(
   { couch, plan, clock, signal }: Swapping,

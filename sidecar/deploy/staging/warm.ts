@@ -21,7 +21,7 @@ const PATIENCE_MS = 300_000
 
 /**
  * Has CouchDB build the index of a staged copy, all its copies on a cluster, and waits until as good as nothing is
- * missing in it; while somebody writes, more is always missing. Returns the index's signature.
+ * missing in it; while clients write, more is always missing. Returns the index's signature.
  *
  * No request waits at the index while it is built (each would take a place of CouchDB's that queries need): it is
  * started, and looked at. Throws `DeployError` `index_failed` with what went wrong in the building.
@@ -42,7 +42,7 @@ export async function warm(warming: Warming): Promise<string> {
   return (await look(warming)).signature
 }
 
-/** So that a query after the swap waits no longer than it does anyway while somebody writes. */
+/** So that a query after the swap waits no longer than it does anyway while clients write. */
 export const isNearly = ({ pending, seq }: ViewIndex): boolean => pending <= Math.max(100, (seq + pending) / 1000)
 
 async function look(warming: Warming): Promise<ViewIndex> {
@@ -87,7 +87,7 @@ async function isCurrent({ couch, database, ddoc, signal }: Warming, view: strin
   }
 }
 
-/** The slower copies on a cluster. Whoever may not ask for tasks goes on: a query is answered by the fastest copy. */
+/** The slower copies on a cluster. Without the right to read tasks, the deploy goes on: a query is answered by the fastest copy. */
 async function untilNoTask(warming: Warming): Promise<void> {
   const { couch, database, ddoc, signal } = warming
   const pause = createPause(warming)

@@ -14,7 +14,7 @@ export interface Claims {
   take(attempt: Attempt, onContested: () => void, onUnsure: () => void): Promise<WriteResult>
   /** Has the claim say that the handler begins, unless it does. False if that could not be written. */
   begin(attempt: Attempt): Promise<boolean>
-  /** Gives the document back, untouched: somebody else may take it at once. */
+  /** Gives the document back, untouched: another worker may take it at once. */
   release(attempt: Attempt): Promise<void>
   /** Renews the claims that are due, until the signal aborts. */
   keep(signal: AbortSignal): Promise<void>
@@ -33,7 +33,7 @@ export interface ClaimsOptions {
   readonly random: Random
 }
 
-/** Which part of a lease its holder believes in: the rest is for whoever watches it with a faster clock. */
+/** Which part of a lease its holder believes in: the rest is for watchers whose clocks run faster. */
 const BELIEVED = 0.9
 
 /** The reason with which `ctx.signal` aborts when the document is not ours any more. */
@@ -44,7 +44,7 @@ export class ClaimLost extends Error {
 
 /**
  * A claim is won by a write that the document's revision lets only one worker make. A server's 201 is won, 409 lost; a
- * cluster's 202 is contested. It is renewed each third of the lease, long before anybody may doubt it; a worker that could
+ * cluster's 202 is contested. It is renewed each third of the lease, long before its end; a worker that could
  * not prove it for nine tenths of a lease no longer believes it has it, and its handler is told.
  */
 export function createClaims(options: ClaimsOptions): Claims {

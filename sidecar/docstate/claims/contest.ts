@@ -25,11 +25,11 @@ export interface ContestOptions {
  */
 export type Contest = (attempt: Attempt, base: string, renewed: () => Doc) => Promise<WriteResult>
 
-/** How much of a lease one waits beside another's claim: when it is over, somebody else may find that claim dead. */
+/** How much of a lease to wait beside another's claim: when the lease is over, a third worker may find that claim dead. */
 const SHARE_OF_LEASE = 0.9
 
 /**
- * A 202 has not won, and nobody may act on it. All copies are asked for all leaves:
+ * A 202 has not won, and must not be acted on. All copies are asked for all leaves:
  *
  * - another worker's claim or what came of it stands beside ours: the one that is not to stay leaves the tree;
  * - there is none: our claim is renewed. A majority of copies that has it (201) lets no other claim on the same revision
@@ -52,7 +52,7 @@ export function createContest(options: ContestOptions): Contest {
       const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(attempt, leaf))
       if (!ours) return { kind: 'lost' }
       attempt.doc = docOf(ours)
-      // What is seen now may be what a third worker made of the claim that we waited for: for whoever watches leases.
+      // What is seen now may be what a third worker made of the claim that we waited for: the lease watch decides.
       if (waited && !proven && clock.ticks() >= until) return { kind: 'accepted' }
       switch (judgeClaim(ours, base, leaves)) {
         case 'yield': {

@@ -23,19 +23,19 @@ export function descends({ _revisions: { start, ids } }: Leaf, rev: string): boo
   return generation < start && ids[start - generation] === rev.slice(rev.indexOf('-') + 1)
 }
 
-/** `yielded`: by the worker that wrote it, which lost. `merged`: by whoever made one document of all branches. */
+/** `yielded`: by the worker that wrote it, which lost. `merged`: by the worker that made one document of all branches. */
 type Why = 'yielded' | 'merged'
 
 /**
  * What is written to take these leaves out, and `kept` with them: a copy that knows only of one that goes would lose the
- * document for a moment. Whoever takes out the same leaf for the same reason writes the same revision.
+ * document for a moment. Workers that take out the same leaf for the same reason write the same revision.
  */
 export function takingOut(out: readonly Leaf[], kept: readonly Leaf[], why: Why = 'yielded'): Leaf[] {
   const goes = out.map((leaf) => deletedAs(leaf, why))
   return [...kept.filter((leaf) => leaf._attachments === undefined), ...goes] // stubs cannot be merged
 }
 
-/** What is left of a leaf that was taken out: a deleted one, told from one that somebody deleted. */
+/** What is left of a leaf that was taken out: a deleted one, told apart from one that a client deleted. */
 function deletedAs({ _id, _rev, _revisions, state, docstate }: Leaf, why: Why): Leaf {
   const start = _revisions.start + 1
   const hash = createHash('md5').update(`${why} ${_rev}`).digest('hex')

@@ -44,7 +44,7 @@ export async function readBranches(database: Database, id: string, signal: Abort
   }
 }
 
-/** A claim changes nothing but the engine's field: whoever claimed it wrote down what it was. */
+/** A claim changes nothing but the engine's field: the worker that claimed it wrote down what it was. */
 function unclaimed(leaf: StoredDoc): StoredDoc {
   const { claim: _, ...entry } = docstateOf(leaf) as Docstate
   return withDocstate(leaf, entry)

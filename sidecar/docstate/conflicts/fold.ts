@@ -61,14 +61,14 @@ const OWNERLESS = 'merged:'
 
 /**
  * A claim that is carried into a merged document was dead, and stands there so that its entry is parked or tried again. It
- * is nobody's any more: a worker that comes back must not take the document for its own.
+ * belongs to no worker any more: one that comes back must not take the document for its own.
  */
 export function ownerless(docstate: Docstate | undefined): Docstate | undefined {
   if (!docstate || !isClaim(docstate.claim) || docstate.claim.token.startsWith(OWNERLESS)) return docstate
   return { ...docstate, claim: { ...docstate.claim, token: `${OWNERLESS}${docstate.claim.token}` } }
 }
 
-/** The merged document, naming the revisions that are in it: whoever finds one of them beside it takes it out. */
+/** The merged document, naming the revisions that are in it: a worker that finds one of them beside it takes it out. */
 export function naming(merged: StoredDoc, branches: readonly StoredDoc[]): StoredDoc {
   const merges = branches.map(({ _rev }) => _rev).sort(compareRevs)
   return withDocstate(merged, { ...docstateOf(merged), state: merged.state as string, merges })

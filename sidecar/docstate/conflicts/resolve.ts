@@ -43,7 +43,7 @@ const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_requ
 
 /**
  * Makes one document of the branches that replication has brought: first the merged document upon the branch that
- * CouchDB shows, naming the others; then those go. Whoever finds only the first done sees the names, and does the second.
+ * CouchDB shows, naming the others; then those go. A worker that finds only the first done sees the names, and does the second.
  */
 export function createResolve(options: ResolveOptions): RunAttempt {
   const { database, writer, table, delayQueue, telemetry, clock, log, signal } = options
@@ -95,7 +95,7 @@ export function createResolve(options: ResolveOptions): RunAttempt {
     const out = leaves.filter(isLosing)
     const kept = leaves.filter((leaf) => !isLosing(leaf))
     if (kept.length === 0) return AGAIN
-    if (out.length === 0) return undefined // somebody else did
+    if (out.length === 0) return undefined // another worker did
     await database.merge(takingOut(out, kept, 'merged'), { signal })
     return (await living()).some(isLosing) ? NOT_DELETED : DONE
   }

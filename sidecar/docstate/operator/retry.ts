@@ -11,7 +11,7 @@ export type Retried =
   | { readonly kind: 'not-found'; readonly id: string }
   /** It neither failed nor waits. */
   | { readonly kind: 'nothing-to-retry'; readonly id: string; readonly state: unknown }
-  /** Somebody else wrote it at the same time. */
+  /** Another writer changed it at the same time. */
   | { readonly kind: 'changed'; readonly id: string }
 
 /**
@@ -40,7 +40,7 @@ export interface RetryOptions {
 }
 
 /**
- * As `retryDocument` for every document that is parked or ended in `error` by a handler. What somebody else wrote at
+ * As `retryDocument` for every document that is parked or ended in `error` by a handler. What was changed at
  * the same time is tried once more at the end.
  */
 export async function* retryAll({ database, counts, signal }: RetryOptions): AsyncGenerator<Retried> {

@@ -38,7 +38,7 @@ const TIDY_MS = 1000
 const LATE_MS = HEARTBEAT_MS + 1000
 /** Between two pages of one that settles, when the first lacks what the hub has brought. */
 const LAG_MS = 200
-/** A database that is gone may be made again: whoever reads it already waits for that, as the hub does. */
+/** A database that is gone may be made again: a reader waits for that, as the hub does. */
 const retryOf = ({ code, retry }: CouchError) => (code === 'not_found' ? 'soon' : retry)
 
 /**
@@ -58,7 +58,7 @@ export class Reader implements Reading {
   #settlesAt = 0
   #forgetsAt = 0
   #lastSeq: Seq
-  /** Of the last row that the hub has brought, whoever it is for. */
+  /** Of the last row that the hub has brought, for any reader. */
   #passed: Seq
   #isFirstPage = true
   #tidying: Alarm | undefined

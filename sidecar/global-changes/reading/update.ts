@@ -2,7 +2,7 @@ import type { Seq } from '../../couch/documents.ts'
 import { revsFrom } from '../../feed/source.ts'
 import { parseEventId, type EventDocument } from '../documents.ts'
 
-/** Who reads: an admin sees all databases, everybody else those of one account. */
+/** The reader: an admin sees all databases, a user those of one account. */
 export type Viewer = { readonly kind: 'admin' } | { readonly kind: 'account'; readonly account: string }
 
 /** One change of `global_changes`: something has happened to a database. */
@@ -10,7 +10,7 @@ export class Update {
   readonly id: string
   readonly rev: string
   readonly seq: Seq
-  /** Undefined where the document stands for none, or is deleted: nobody is shown that. */
+  /** Undefined where the document stands for none, or is deleted: that is not shown. */
   readonly event: EventDocument | undefined
   readonly #texts: { [K in Viewer['kind']]?: string } = {}
 

@@ -108,7 +108,7 @@ export class Body {
     if (query.heartbeatMs === undefined) {
       if (reading.isBehind) this.#isOverdue = true
       else this.end()
-    } else if (this.#controller.desiredSize! > 0) this.#write(this.#format.beat) // whoever is slow needs none
+    } else if (this.#controller.desiredSize! > 0) this.#write(this.#format.beat) // a slow reader needs none
   }
 
   #writeRows(updates: readonly Update[]): boolean {

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { SEQ_ZERO, seqFrom, type Seq } from '../../couch/documents.ts'
 import { HttpError } from '../../http/errors.ts'
 
-/** What somebody asks `_db_updates` for. Times in milliseconds. */
+/** The query of a request for `_db_updates`. Times in milliseconds. */
 export interface DbUpdatesQuery {
   readonly feed: Feed
   readonly since: Seq

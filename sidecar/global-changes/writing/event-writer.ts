@@ -139,7 +139,7 @@ export class EventWriter {
     const unknown = ids.filter((id) => !this.#revs.has(id))
     await this.#read(unknown)
     const beaten = await this.#bulk(ids)
-    // A revision that was read after the event: whoever was faster has told of it, too.
+    // A revision that was read after the event: the faster source has reported it, too.
     const stale = beaten.filter((id) => !unknown.includes(id))
     if (stale.length === 0) return
     await this.#read(stale)

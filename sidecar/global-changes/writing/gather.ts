@@ -14,7 +14,7 @@ export interface GatherOptions {
   readonly write: (ids: Iterable<string>) => void
 }
 
-/** The way of an event from whoever tells of it to the writer: two windows, in each of which the same again is one. */
+/** The way of an event from its source to the writer: two windows, in each of which equal events are one. */
 export class Gather {
   readonly #options: GatherOptions
   readonly #events: Window

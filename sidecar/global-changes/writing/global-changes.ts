@@ -64,7 +64,7 @@ export interface GlobalChanges {
   counts(): GlobalChangesCounts
 }
 
-/** The longest between two sweeps where nobody tells of all databases. */
+/** The longest pause between two sweeps where the server has no feed of all databases. */
 const SWEEP_ALONE_MS = 5000
 /** What a server takes to tell of a change: it gathers for half a second, twice. Without it we gather only. */
 const [SERVER_MS, OWN_MS] = [1500, 100]

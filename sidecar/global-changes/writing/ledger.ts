@@ -17,7 +17,7 @@ const idOf = (bucket: number) => `_local/couchdb-sidecar:databases:${bucket}`
 
 /**
  * What is known of each database, as far as events tell it that are written. Kept in `_local` documents of the database
- * that the events are in: it goes with them, has no revisions, and nobody is told. It may be behind the events, which are
+ * that the events are in: it goes with them, has no revisions, and causes no change. It may be behind the events, which are
  * then written again, but for one thing: a database that it does not have was never told to be made.
  */
 export class Ledger {

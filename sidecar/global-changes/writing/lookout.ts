@@ -63,7 +63,7 @@ export function eventsToWrite(
   return wasDeleted ? [['deleted'], after] : [after]
 }
 
-/** What is noted before these events are written, in case nobody learns whether they were; undefined if nothing is. */
+/** What is noted before these events are written, in case it stays unknown whether they were; undefined if nothing is. */
 export function noteBefore(
   known: Known,
   read: Reading | undefined,

@@ -28,13 +28,13 @@ interface Found {
 export interface Swept {
   /** About which there was something to tell. */
   readonly databases: readonly string[]
-  /** How many of them nobody else had told of. The rest is only told again, to be sure. */
+  /** How many of them no source had reported. The rest is only reported again, to be sure. */
   readonly missed: number
 }
 
 /**
  * Looks at all databases of these buckets, and has an event written for everything that none was written for. What has
- * just changed is left some time to be told by whoever saw it. Throws `CouchError`.
+ * just changed is left some time to be reported by its source. Throws `CouchError`.
  */
 export type Sweep = (buckets: ReadonlySet<number>, signal: AbortSignal) => Promise<Swept>
 

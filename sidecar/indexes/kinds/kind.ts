@@ -24,9 +24,9 @@ export interface Kind {
   begin?(index: Index): void
   /** @param target where the database is */
   read(index: Index, target: number, signal: AbortSignal): Promise<Progress>
-  /** Has it built. Whoever calls makes sure that nobody else does: each call may leave one waiting on the server. */
+  /** Has it built. The caller makes sure that no other call does: each may leave one waiting on the server. */
   build(index: Index, target: number, signal: AbortSignal): Promise<void>
-  /** As somebody who queries: throws what goes wrong in the building. */
+  /** As a query would: throws what goes wrong in the building. */
   ask(index: Index, signal: AbortSignal): Promise<void>
 }
 

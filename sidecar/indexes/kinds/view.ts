@@ -13,7 +13,7 @@ export const ofViews = ({ quick, patient }: Servers): Kind => ({
   ask: ({ database, ddoc, name }, signal) => askViewIndex(patient, database, ddoc, name, { signal, timeoutMs: ASK_MS }),
 })
 
-/** Where the server does not tell how far a view is (PouchDB): whoever has asked for it knows that it is built. */
+/** Where the server does not tell how far a view is (PouchDB): a caller that has queried it knows that it is built. */
 export function ofViewsThatDoNotTell(servers: Servers): Kind {
   const reached = new WeakMap<object, number>()
   const views = ofViews(servers)
