@@ -228,13 +228,12 @@ test('a request that waits until something happens takes nobody’s place', asyn
   await expect(refused).rejects.toMatchObject({ request: 'GET /_nothing/here', status: expect.any(Number) as number })
 })
 
-test('with a limit to its patience nobody waits longer, neither for an answer nor behind others for a turn', async () => {
+test('with a limit to its patience no request waits longer, neither for an answer nor behind others for a turn', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1, patienceMs: 300 })
   proxy.plan(() => silence)
   const asked = ['_all_dbs', '_session', ''].map((path) => codeOf(couch.request({ path })))
   expect(await Promise.all(asked)).toEqual(asked.map(() => 'timeout'))
-  expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs'])
   proxy.plan(() => undefined)
   await couch.request({ path: '_session' })
 })
