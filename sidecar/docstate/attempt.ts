@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto'
 import { createMutex, type Mutex } from '../core/mutex.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './classify.ts'
-import { compareRevs } from '../couch/revs.ts'
+import { compareRevs } from '../couch/documents.ts'
 import type { Docstate, Registration } from './types.ts'
+
+/** How an attempt ends: see the head of `run-attempt.ts`. */
+export type AttemptEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'given-up'
 
 /**
  * One document on its way through claim, handler and save. There is never more than one for an id, and thousands of
@@ -31,7 +34,7 @@ export class Attempt {
   saved = false
   /** The database was made again since. */
   ofPast = false
-  /** A row that nobody has read names other revisions: branches, or some that are deleted. */
+  /** A row whose document was not read names other revisions: branches, or some that are deleted. */
   maybeBranched = false
   /** It has branches. */
   branched = false

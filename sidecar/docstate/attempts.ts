@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import type { BudgetShare } from '../core/byte-budget.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './classify.ts'
-import { Attempt } from './attempt.ts'
-import type { RunAttempt, AttemptEnd } from './run-attempt.ts'
+import { Attempt, type AttemptEnd } from './attempt.ts'
+import type { RunAttempt } from './run-attempt.ts'
 import type { Registration } from './types.ts'
 
 /** A document to be taken all the way. */
@@ -26,7 +26,7 @@ export interface Ended {
   readonly end: AttemptEnd
   /** The last revision that came by meanwhile and was not a claim of this attempt. */
   readonly newer: string | undefined
-  /** A revision of it came by that nobody has read. */
+  /** A revision of it came by that was not read. */
   readonly unread: boolean
 }
 
@@ -57,7 +57,7 @@ export class Attempts {
   readonly #byId = new Map<string, Current>()
   readonly #idle: (() => void)[] = []
   readonly #endedSince = new Set<Map<string, boolean>>()
-  /** With a count it makes tokens: nobody else has the same. */
+  /** With a count it makes tokens that no other process has. */
   readonly #process = randomUUID()
   #count = 0
 
@@ -97,7 +97,7 @@ export class Attempts {
     this.#byId.get(id)?.attempt.saw(rev)
   }
 
-  /** If this document is in flight: this revision of it came by, and nobody has read it. */
+  /** If this document is in flight: this revision of it came by, and was not read. */
   noteUnread(id: string, rev: string, branched: boolean): boolean {
     const already = this.#byId.get(id)
     if (!already) return false

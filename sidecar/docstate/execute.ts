@@ -40,12 +40,16 @@ export function createExecute(options: ExecuteOptions): Execute {
 
   return async (attempt) => {
     const run = createRun(options, attempt)
+    const counts = telemetry.counts.of(attempt.registration)
     telemetry.channel('handler:started')?.publish({ ...telemetry.of(attempt), key: run.context.key })
+    counts.running += 1
     const began = ticks()
     const outcome = await execute(attempt, run)
-    telemetry
-      .channel('handler:ended')
-      ?.publish({ ...telemetry.of(attempt), outcome: outcome.kind, ms: Math.round(ticks() - began) })
+    const ms = ticks() - began
+    counts.running -= 1
+    counts.runs[outcome.kind] += 1
+    counts.took.add(ms)
+    telemetry.channel('handler:ended')?.publish({ ...telemetry.of(attempt), outcome: outcome.kind, ms: Math.round(ms) })
     return outcome
   }
 }

@@ -9,6 +9,7 @@ import { createAskHeld } from './claims/ask-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
+import { createWinClaim } from './claims/win-claim.ts'
 import { createOutcomeLog } from './outcome-log.ts'
 import { createResolve } from './conflicts/resolve.ts'
 import { Counters } from './counters.ts'
@@ -70,16 +71,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log })
   const queueOf = createHandlerQueues(byteBudget, (registration) =>
     createRunAttempt({
-      registration,
-      claims,
-      branchCheck,
-      execute,
-      saveOutcome,
-      quarantine,
-      telemetry,
-      ticks,
-      log,
-      closing,
+      ...{ registration, claims, execute, saveOutcome, quarantine, telemetry, closing },
+      winClaim: createWinClaim({ registration, claims, branchCheck, telemetry, log, closing }),
     }),
   )
   let current = workOut(options.table)
