@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto'
+import type { Brand } from '../core/brand.ts'
 import { readableAddress } from '../mail/address.ts'
+
+/** An address in its one spelling: two of one owner are equal. */
+export type Address = Brand<'Address'>
+
+/** Stands for an owner in ids and logs, so that the address is not shown. */
+export type OwnerHash = Brand<'OwnerHash'>
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
@@ -7,14 +14,13 @@ const digest = (text: string) => createHash('sha256').update(text).digest('hex')
  * The one spelling of an address: case, Unicode composition and the ASCII form of an international domain do not make
  * another owner. Dots and plus signs stay: their meaning is the mail provider's affair.
  */
-export const normaliseAddress = (address: string): string =>
-  readableAddress(address.trim().toLowerCase().normalize('NFC'))
+export const normaliseAddress = (address: string): Address =>
+  readableAddress(address.trim().toLowerCase().normalize('NFC')) as Address
 
-/** Stands for an owner in ids and logs, so that the address is not shown. */
-export const ownerHashOf = (owner: string): string => digest(normaliseAddress(owner))
+export const ownerHashOf = (owner: Address): OwnerHash => digest(owner) as OwnerHash
 
 /** The role that all devices of one owner share. */
-export const ownerRoleOf = (owner: string): string => `owner-${ownerHashOf(owner)}`
+export const ownerRoleOf = (owner: Address): string => `owner-${ownerHashOf(owner)}`
 
 /** Stands for a mailbox in ids, so that the address is not shown. */
 export const mailboxHashOf = (address: string): string => digest(mailboxOf(address))

@@ -1,3 +1,5 @@
+import type { DbName } from '../accounts/names.ts'
+import type { Address } from '../accounts/owner.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 
 /** A channel as its users see it, in their control databases: the owner's request, and the copy of each member. */
@@ -13,7 +15,7 @@ export interface Channel extends Doc {
   /** In `closing`: what becomes of the database. */
   readonly close?: Close
   /** In the owner's: members who have left it. */
-  readonly left?: readonly string[]
+  readonly left?: readonly Address[]
   readonly database?: string
   /** Address of the database, for devices. */
   readonly syncpoint?: string
@@ -29,21 +31,20 @@ export type Close = 'archive' | 'delete'
 export interface ChannelRecord extends Doc {
   readonly type: 'channel_record'
   readonly name: string
-  readonly owner: string
+  readonly owner: Address
   readonly owner_role: string
   /** Where the owner's channel document is. */
-  readonly user_database: string
+  readonly user_database: DbName
   readonly document: string
-  /** Addresses, in one spelling. */
-  readonly members: readonly string[]
+  readonly members: readonly Address[]
   /** Who was a member, and may not have been told yet that he is none. */
-  readonly former: readonly string[]
+  readonly former: readonly Address[]
   /** Of the members, now or before, those who have left by themselves: they are none, also if the owner names them again. */
-  readonly left?: readonly string[]
+  readonly left?: readonly Address[]
   readonly data?: Data
   /** Counts up when a closed channel is made again. */
   readonly life: number
-  readonly database: string
+  readonly database: DbName
   readonly role: string
   readonly close?: Close
   /** What became of the databases of earlier lives. */
@@ -51,14 +52,14 @@ export interface ChannelRecord extends Doc {
 }
 
 export interface Ended {
-  readonly database: string
+  readonly database: DbName
   readonly close: Close
 }
 
 /** That the database of a channel that has ended is looked at once more. In the control database. */
 export interface ChannelEnd extends Doc {
   readonly type: 'channel_end'
-  readonly database: string
+  readonly database: DbName
   readonly close: Close
 }
 
@@ -80,8 +81,8 @@ export interface Subscription extends Doc {
 /** One mail to a user who has no device yet. In the control database. */
 export interface Invitation extends Doc {
   readonly type: 'invitation'
-  readonly member: string
-  readonly owner: string
+  readonly member: Address
+  readonly owner: Address
   /** Name of the channel. */
   readonly channel: string
   /** Id of its record. */
@@ -103,5 +104,5 @@ export const isChangedTwice = (doc: Doc): doc is Doc & Told =>
 /** Its members have access, or are about to. */
 export const isOpen = ({ state }: ChannelRecord): boolean => state === 'changed' || state === 'ready'
 
-export const isMember = ({ owner, members, left = [] }: ChannelRecord, address: string): boolean =>
+export const isMember = ({ owner, members, left = [] }: ChannelRecord, address: Address): boolean =>
   owner === address || (members.includes(address) && !left.includes(address))

@@ -1,5 +1,6 @@
 import { quote } from '../../ddocs/lib/document.ts'
 import type { Accounts } from '../accounts/accounts.ts'
+import { normaliseAddress } from '../accounts/owner.ts'
 import { Reject } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Context } from '../docstate/types.ts'
@@ -12,5 +13,5 @@ export const joinAccount =
     const owner: unknown = device.owner // an admin may have written it
     if (typeof owner !== 'string')
       throw new Reject('bad_device', `owner: expected an email address, got ${quote(owner)}`)
-    await accounts.tell(device.owner, { device: device._id }, { signal: ctx.signal })
+    await accounts.tell(normaliseAddress(owner), { device: device._id }, { signal: ctx.signal })
   }

@@ -4,7 +4,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { credentialFaults } from '../../ddocs/lib/credentials.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 import { hashedPassword, type Device, type HashedPassword } from './documents.ts'
-import { ownerRoleOf } from '../accounts/owner.ts'
+import { normaliseAddress, ownerRoleOf } from '../accounts/owner.ts'
 import { userNameOf } from './names.ts'
 import type { DeviceUsers } from './users.ts'
 
@@ -27,7 +27,7 @@ export const giveAccount =
       )
     }
     const name = userNameOf(doc._id)
-    const role = ownerRoleOf(doc.owner)
+    const role = ownerRoleOf(normaliseAddress(doc.owner))
     const grant = users.grant({ name, roles: [role], deviceId: doc._id, password }, { signal: ctx.signal })
     const failure = await failureOf(grant)
     if (!isEntitled(await ctx.find(doc._id))) {

@@ -1,6 +1,7 @@
 import type { Accounts } from '../accounts/accounts.ts'
+import { normaliseAddress } from '../accounts/owner.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { forget } from '../docstate/forget.ts'
+import { forget } from '../docstate/handler-options.ts'
 import type { Context } from '../docstate/types.ts'
 import type { Device } from './documents.ts'
 import { userNameOf } from './names.ts'
@@ -11,7 +12,7 @@ export const takeAccount =
   ({ users, accounts }: { readonly users: DeviceUsers; readonly accounts: Pick<Accounts, 'remind'> }) =>
   async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
     await users.revoke(userNameOf(doc._id), { signal: ctx.signal })
-    if (typeof doc.owner === 'string') await accounts.remind(doc.owner, { signal: ctx.signal })
+    if (typeof doc.owner === 'string') await accounts.remind(normaliseAddress(doc.owner), { signal: ctx.signal })
   }
 
 /** device forgotten: deletes the document. The device is not active, but a user may have been made for it. */

@@ -2,7 +2,7 @@
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { run } from '../../sidecar/cli/run.ts'
+import { run } from '../../sidecar/cli/program.ts'
 import { createLines, untilUp, type Ended, type Settings, type Sidecar } from './sidecar.ts'
 
 /** As `launchSidecar`. */

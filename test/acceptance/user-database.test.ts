@@ -1,5 +1,6 @@
 /** The database of a user, deleted by an admin's hand. */
 import { expect, test } from 'vitest'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import { accountIdOf } from '../../sidecar/accounts/names.ts'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,7 +10,7 @@ import { startSidecar } from './start.ts'
 /** As soon as the account is ready. */
 const databaseOf = ({ control }: Registration, owner: string) =>
   eventually(async () => {
-    const account = await control.admin.get(accountIdOf(owner))
+    const account = await control.admin.get(accountIdOf(normaliseAddress(owner)))
     expect(account).toMatchObject({ state: 'ready', database: expect.any(String) as string })
     return account.database as string
   })

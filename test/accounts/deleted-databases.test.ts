@@ -1,6 +1,7 @@
 import pino from 'pino'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { keepUserDatabases } from '../../sidecar/accounts/deleted-databases.ts'
+import { keepUserDatabases } from '../../sidecar/accounts/accounts-feature.ts'
 import { accountIdOf, ownershipIdOf } from '../../sidecar/accounts/names.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
@@ -14,7 +15,7 @@ test('a database that a list leaves out is asked for before its account is looke
   const [control, there] = [await freshDb('control'), await freshDb('userdb-there')]
   const users = { here: there.name, gone: `${there.name}-gone` }
   for (const [user, database] of Object.entries(users)) {
-    const _id = accountIdOf(user)
+    const _id = accountIdOf(normaliseAddress(user))
     await control.put({ _id: ownershipIdOf(database), type: 'user_database', account: _id })
     await control.put({
       _id,
@@ -40,7 +41,7 @@ test('a database that a list leaves out is asked for before its account is looke
     stopping.abort(new Error('the test is over'))
     await running
   })
-  const stateOf = async (user: string) => (await control.get(accountIdOf(user))).state
+  const stateOf = async (user: string) => (await control.get(accountIdOf(normaliseAddress(user)))).state
   await eventually(async () => expect(await stateOf('gone')).toBe('changed'))
   expect(await stateOf('here')).toBe('ready')
 })

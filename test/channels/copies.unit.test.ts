@@ -9,7 +9,7 @@ const record = (fields: object = {}) =>
     ...{ _id: 'channel:1', _rev: '1-a', type: 'channel_record', state: 'ready', name: 'photos', life: 1 },
     ...{ owner: 'ann@example.com', owner_role: 'owner-1', user_database: 'userdb-1', document: 'photos' },
     ...{ members: ['bob@example.com'], former: [], database: 'channel-1', role: 'channel-1', ...fields },
-  }) as StoredRecord
+  }) as unknown as StoredRecord
 const bob = { _id: 'account:bob', _rev: '1-a', type: 'account', address: 'bob@example.com' } as unknown as StoredAccount
 const copy = (fields: object) =>
   ({ _id: 'channel:1', _rev: '2-a', type: 'channel', name: 'photos', ...fields }) as unknown as StoredDoc

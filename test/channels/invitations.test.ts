@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import { ownerHashOf } from '../../sidecar/accounts/owner.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { eventually } from '../support/eventually.ts'
@@ -21,7 +22,8 @@ const inStates = (control: Database, ...states: string[]) =>
   })
 
 const linesOf = async (control: Database, ledger: string, { address }: Person) =>
-  ((await control.find(`invitations:${ledger}-${ownerHashOf(address)}`))?.mails ?? []) as readonly unknown[]
+  ((await control.find(`invitations:${ledger}-${ownerHashOf(normaliseAddress(address))}`))?.mails ??
+    []) as readonly unknown[]
 
 test('an invitation for which there is no room waits, and is sent when there is', async () => {
   const strangers = [newPerson('bob'), newPerson('carl')]
@@ -33,7 +35,7 @@ test('an invitation for which there is no room waits, and is sent when there is'
   const other = strangers.find(({ address }) => address === waiting.member)!
   expect(await linesOf(control, 'to', other)).toEqual([])
 
-  const ledger = await control.get(`invitations:by-${ownerHashOf(ann.address)}`)
+  const ledger = await control.get(`invitations:by-${ownerHashOf(normaliseAddress(ann.address))}`)
   await control.put({ ...ledger, mails: [] }) // an hour later
   const docstate = { state: 'waiting', timeout_at: new Date().toISOString() }
   await control.put({ ...waiting, docstate })
@@ -46,7 +48,7 @@ test('an invitation that finds no room at its member takes none of its owner', a
   const { control, ann, own } = await start(20)
   const at = new Date().toISOString()
   const mails = ['a', 'b', 'c'].map((key) => ({ key, at }))
-  await control.put({ _id: `invitations:to-${ownerHashOf(bob.address)}`, type: 'mail_ledger', mails })
+  await control.put({ _id: `invitations:to-${ownerHashOf(normaliseAddress(bob.address))}`, type: 'mail_ledger', mails })
   await own.put({ ...(await own.get('photos')), state: 'new', members: [bob.address] })
   await inStates(control, 'waiting')
   expect(await linesOf(control, 'by', ann)).toEqual([])

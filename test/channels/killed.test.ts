@@ -3,6 +3,7 @@
  * over, which knows nothing of it. For every n of all that is done for a channel in its life.
  */
 import { expect, test } from 'vitest'
+import type { DbName } from '../../sidecar/accounts/names.ts'
 import { userDatabasesOf } from '../../sidecar/accounts/names.ts'
 import { databaseNameOf } from '../../sidecar/channels/names.ts'
 import { isAmong } from '../../sidecar/core/glob.ts'
@@ -97,7 +98,8 @@ const listOurs = (couch: Couch, controlDb: string, owner: Person, before: readon
   const ids = users.map((name) => Buffer.from(name.replace('userdb-', ''), 'hex').toString())
   const possible = ids.flatMap((id) => [1, 2, 3].map((life) => databaseNameOf(id, 'photos', life)))
   const isOurs = async (name: string) =>
-    possible.includes(name) || (await eventually(() => couch.db(name).find('description')))?.owner === owner.address
+    possible.includes(name as DbName) ||
+    (await eventually(() => couch.db(name).find('description')))?.owner === owner.address
   const channels = names.filter((name) => name.startsWith('channel-'))
   const ours = await Promise.all(channels.map(async (name) => ((await isOurs(name)) ? [name] : [])))
   return [...ours.flat(), ...users.sort()]

@@ -1,5 +1,6 @@
 /** What a user may do against those who make him a member. */
 import { expect, test } from 'vitest'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { ownerHashOf } from '../../sidecar/accounts/owner.ts'
@@ -97,7 +98,7 @@ test('a hundred strangers do not fill the list of invitations: who is known gets
     }
   })
   await control.bulk(records.map((record) => JSON.stringify(record)))
-  const accountId = `account:${ownerHashOf(bob.address)}`
+  const accountId = `account:${ownerHashOf(normaliseAddress(bob.address))}`
   await change(control, accountId, { state: 'changed', channels: records.map(({ _id }) => _id) })
   const invitations = async () =>
     (await couch.db(bobs).withPrefix('subscription:'))

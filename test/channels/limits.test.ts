@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import { createNewcomers } from '../../sidecar/channels/records/newcomers.ts'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { ownerHashOf } from '../../sidecar/accounts/owner.ts'
@@ -42,7 +43,11 @@ test('an owner names so many addresses within an hour, however many edits that t
   const { control, ann, own, change, photosIn } = await start()
   const at = new Date().toISOString()
   const mails = Array.from({ length: 249 }, (_, i) => ({ key: `somebody-${i}`, at }))
-  await control.put({ _id: `invitations:new-${ownerHashOf(ann.address)}`, type: 'mail_ledger', mails })
+  await control.put({
+    _id: `invitations:new-${ownerHashOf(normaliseAddress(ann.address))}`,
+    type: 'mail_ledger',
+    mails,
+  })
   const [bob, carl] = ['bob', 'carl'].map((name) => newPerson(name).address)
   await own.put(channel(ann, 'photos', { members: [bob, carl] }))
   const { error } = await photosIn('error')
@@ -64,7 +69,9 @@ test('what was wished offline and comes at once is counted without a conflict', 
   const puts = vi.spyOn(control, 'put')
   const none = { among: () => Promise.resolve([]) }
   const newcomers = createNewcomers({ accounts: none, records: none, control, clock: systemClock })
-  const wishes = Array.from({ length: 32 }, (_, i) => newcomers.refusal('ann@example.com', [`${i}@example.com`], {}))
+  const wishes = Array.from({ length: 32 }, (_, i) =>
+    newcomers.refusal(normaliseAddress('ann@example.com'), [normaliseAddress(`${i}@example.com`)], {}),
+  )
   expect(await Promise.all(wishes)).toEqual(wishes.map(() => undefined))
   expect(puts).toHaveBeenCalledTimes(32)
 })
@@ -78,7 +85,7 @@ test('what is answered does not tell who has a device', async () => {
   await own.put(channel(ann, 'unknown', { members: [unknown.address] }))
   for (const id of ['known', 'unknown']) await inState(couch, own.name, id, 'ready')
 
-  const ledger = `invitations:new-${ownerHashOf(ann.address)}`
+  const ledger = `invitations:new-${ownerHashOf(normaliseAddress(ann.address))}`
   const mails = Array.from({ length: 250 }, (_, i) => ({ key: `somebody-${i}`, at: new Date().toISOString() }))
   await eventually(async () => control.put({ ...(await control.get(ledger)), mails }))
   const reasons: unknown[] = []
@@ -99,7 +106,12 @@ thoroughTest('who is in a thousand channels is invited to no more of them', asyn
   const record = { type: 'channel_record', state: 'ready', owner: 'eve@example.com', members: [address], former: [] }
   const database = uniqueName('channel-none')
   await control.bulk(channels.map((_id) => JSON.stringify({ _id, ...record, database })))
-  await control.put({ _id: `account:${ownerHashOf(address)}`, type: 'account', state: 'ready', ...fields })
+  await control.put({
+    _id: `account:${ownerHashOf(normaliseAddress(address))}`,
+    type: 'account',
+    state: 'ready',
+    ...fields,
+  })
   await own.put(channel(ann, 'photos', { members: [address] }))
   expect((await photosIn('error')).error).toMatchObject({ code: 'member_full' })
 

@@ -1,5 +1,6 @@
 /** Workers that keep accounts and channels in a control database of the test's own, and devices of people. */
 import { randomBytes } from 'node:crypto'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import type { Config } from '../../sidecar/config.ts'
@@ -7,7 +8,7 @@ import { systemClock } from '../../sidecar/core/clock.ts'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { patternsOf } from '../../sidecar/databases/patterns.ts'
-import { serveDatabases } from '../../sidecar/databases/serve.ts'
+import { serveDatabases } from '../../sidecar/databases/databases-feature.ts'
 import { ownerRoleOf } from '../../sidecar/accounts/owner.ts'
 import { userNameOf } from '../../sidecar/devices/names.ts'
 import { createControl } from '../../sidecar/docstate/control.ts'
@@ -109,7 +110,7 @@ export interface Person {
 
 export const newPerson = (name: string): Person => {
   const address = `${uniqueName(name)}@example.com`
-  return { address, role: ownerRoleOf(address) }
+  return { address, role: ownerRoleOf(normaliseAddress(address)) }
 }
 
 /** A device of somebody, confirmed: what registration leaves behind, without its mails. */

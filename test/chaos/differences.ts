@@ -1,5 +1,7 @@
 /** What is there of channels, beside what is to be. */
 import { isRecord, type ChannelRecord } from '../../sidecar/channels/documents.ts'
+import type { DbName } from '../../sidecar/accounts/names.ts'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import { subscriptionIdOf } from '../../sidecar/channels/names.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
@@ -19,7 +21,7 @@ export async function differences(couch: Couch, people: readonly Person[], wishe
   const recordOf = (wish: Wish) =>
     records.find(({ owner, document }) => owner === wish.owner.address && document === wish.id)
   const isIn = (person: Person, record: ChannelRecord) =>
-    record.state === 'ready' && [record.owner, ...record.members].includes(person.address)
+    record.state === 'ready' && [record.owner, ...record.members].includes(normaliseAddress(person.address))
 
   /** Of channels that nobody has seen: they may be there, or not. */
   const unmade = new Set<string>()
@@ -46,7 +48,7 @@ export async function differences(couch: Couch, people: readonly Person[], wishe
   const all = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const there = all.filter((name) => name.startsWith('channel-'))
   const missing = wanted.filter((name) => !there.includes(name) && !unmade.has(name))
-  expect('databases of channels', [[], []], [missing, there.filter((name) => !wanted.includes(name))])
+  expect('databases of channels', [[], []], [missing, there.filter((name) => !wanted.includes(name as DbName))])
   expect('databases of users', people.length, all.filter((name) => name.startsWith('userdb-')).length)
 
   for (const person of people) {

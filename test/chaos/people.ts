@@ -1,5 +1,6 @@
 /** People with a device each, who make channels, change their members and close them, all the time. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import type { Close, Data } from '../../sidecar/channels/documents.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -40,7 +41,7 @@ type Wished = Pick<Wish, 'members' | 'data'>
 /** A device that is active already, with a control database of its user's own. */
 export async function addPerson(couch: Couch, name: string): Promise<Person> {
   const [address, id] = [`${name}@example.com`, `device:${name}`]
-  const [role, user] = [ownerRoleOf(address), userNameOf(id)]
+  const [role, user] = [ownerRoleOf(normaliseAddress(address)), userNameOf(id)]
   const account = { _id: `org.couchdb.user:${user}`, type: 'user', name: user, roles: [role], device_id: id }
   await couch.db('_users').put({ ...account, password: 'only for this test' })
   const device = { _id: id, type: 'device', state: 'active', owner: address, device_code: '1234', name: 'phone' }

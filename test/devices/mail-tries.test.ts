@@ -1,5 +1,6 @@
 /** One request for a mail may take several tries: which codes are good afterwards, and how many mails are counted. */
 import { expect, test } from 'vitest'
+import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { hashCode } from '../../sidecar/devices/codes.ts'
@@ -45,7 +46,7 @@ const untilConfirming = (db: Database, id: string) =>
   })
 
 const countedFor = async (db: Database, owner: string) =>
-  ((await db.get(`mails:${ownerHashOf(owner)}`)).mails as unknown[]).length
+  ((await db.get(`mails:${ownerHashOf(normaliseAddress(owner))}`)).mails as unknown[]).length
 
 test.each([
   ['the server is down', 'mail_unreachable'],

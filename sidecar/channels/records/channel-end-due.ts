@@ -1,14 +1,15 @@
+import type { DbName } from '../../accounts/names.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { forget } from '../../docstate/forget.ts'
+import { forget } from '../../docstate/handler-options.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { ChannelEnd, Close } from '../documents.ts'
 import { endIdOf } from '../names.ts'
 import { endDatabase } from './end-database.ts'
 
 /** Has the database of a channel that has ended looked at once more, later. */
-export async function endAgainLater(database: string, close: Close, ctx: Pick<Context, 'put'>): Promise<void> {
+export async function endAgainLater(database: DbName, close: Close, ctx: Pick<Context, 'put'>): Promise<void> {
   const end: ChannelEnd = { _id: endIdOf(database), type: 'channel_end', state: 'waiting', database, close }
   try {
     await ctx.put(end)
@@ -24,6 +25,6 @@ export async function endAgainLater(database: string, close: Close, ctx: Pick<Co
 export const endAgain =
   ({ couch }: { readonly couch: Couch }) =>
   async (doc: ChannelEnd & StoredDoc & { readonly state: 'due' }, ctx: Context) => {
-    await endDatabase(couch.db(doc.database), doc.close, { signal: ctx.signal })
+    await endDatabase(couch, doc.database, doc.close, { signal: ctx.signal })
     return forget(doc)
   }

@@ -1,4 +1,5 @@
 import type { Accounts } from '../../accounts/accounts.ts'
+import type { Address } from '../../accounts/owner.ts'
 import { SidecarError } from '../../core/errors.ts'
 import type { Couch } from '../../couch/client.ts'
 import type { CallOptions } from '../../couch/database.ts'
@@ -65,7 +66,7 @@ const UNSENT = ['needless', 'error']
 
 async function invite(
   { _id: record, database, name, owner }: ChannelRecord,
-  member: string,
+  member: Address,
   ctx: Context,
 ): Promise<void> {
   const _id = invitationIdOf(database, member)

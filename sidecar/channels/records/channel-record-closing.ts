@@ -14,7 +14,7 @@ export const closeChannel =
   ({ couch, accounts }: { readonly couch: Couch; readonly accounts: Accounts }) =>
   async (record: StoredRecord, ctx: Context) => {
     const { owner, database, close = 'archive' } = record
-    await endDatabase(couch.db(database), close, { signal: ctx.signal })
+    await endDatabase(couch, database, close, { signal: ctx.signal })
     await endAgainLater(database, close, ctx)
     if (close === 'archive') await accounts.tell(owner, { archived: database }, { signal: ctx.signal })
     return { ...record, state: 'closed' as const }

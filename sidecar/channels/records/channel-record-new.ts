@@ -28,7 +28,7 @@ export const makeChannel =
       await describe(couch, record, options)
     } finally {
       const end = endOf(await ctx.find(record._id), name)
-      if (end) await endDatabase(couch.db(name), end, options) // it was closed while this worker was late
+      if (end) await endDatabase(couch, name, end, options) // it was closed while this worker was late
     }
     const request = await couch.db(record.user_database).find(record.document, {}, options)
     if (!isCalledOff(request, record.life)) return { ...record, state: 'changed' as const }

@@ -1,10 +1,13 @@
-import type { CallOptions, Database } from '../../couch/database.ts'
+import type { DbName } from '../../accounts/names.ts'
+import type { Couch } from '../../couch/client.ts'
+import type { CallOptions } from '../../couch/database.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import { closeDatabase } from '../../deploy/make-database.ts'
 import type { Close } from '../documents.ts'
 
 /** Twice is fine, and so is a database that is not there. */
-export async function endDatabase(database: Database, close: Close, options: CallOptions): Promise<void> {
+export async function endDatabase(couch: Couch, name: DbName, close: Close, options: CallOptions): Promise<void> {
+  const database = couch.db(name)
   try {
     await closeDatabase(database, options)
   } catch (thrown) {

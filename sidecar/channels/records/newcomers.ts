@@ -6,7 +6,7 @@ import { createMutexByKey } from '../../core/mutex.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { takeQuotas } from '../../accounts/hourly-quota.ts'
-import { mailboxHashOf, ownerHashOf } from '../../accounts/owner.ts'
+import { mailboxHashOf, ownerHashOf, type Address } from '../../accounts/owner.ts'
 import { isMember, isOpen, type Channel, type ChannelRecord } from '../documents.ts'
 import { membersOf } from '../shape.ts'
 import type { Records } from './records.ts'
@@ -14,7 +14,7 @@ import type { Records } from './records.ts'
 /** Which new members an owner may name. */
 export interface Newcomers {
   /** Why not all of these addresses may be members, which then none is; undefined if they may. Asking twice counts once. */
-  refusal(owner: string, addresses: readonly string[], options: CallOptions): Promise<Failure | undefined>
+  refusal(owner: Address, addresses: readonly Address[], options: CallOptions): Promise<Failure | undefined>
 }
 
 export interface NewcomersOptions {
@@ -41,7 +41,7 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
     return found.filter((record) => isOpen(record) && isMember(record, address)).length >= MOST_CHANNELS
   }
 
-  function isRoomFor(addresses: readonly string[], owner: string, options: CallOptions): Promise<boolean> {
+  function isRoomFor(addresses: readonly Address[], owner: Address, options: CallOptions): Promise<boolean> {
     const documents = {
       find: (id: string) => control.find(id, {}, options),
       put: (doc: Doc) => control.put(doc, options),
@@ -68,5 +68,5 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
 const no = (code: string, reason: string): Failure => ({ code, reason: `members: ${reason}` })
 
 /** Members that its record does not have. */
-export const namedAnew = (record: Pick<ChannelRecord, 'members'> | undefined, request: Channel): readonly string[] =>
+export const namedAnew = (record: Pick<ChannelRecord, 'members'> | undefined, request: Channel): readonly Address[] =>
   membersOf(request).filter((address) => !record?.members.includes(address))

@@ -3,6 +3,7 @@ import { Reject } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { StoredAccount } from '../../accounts/documents.ts'
+import type { DbName } from '../../accounts/names.ts'
 import { normaliseAddress } from '../../accounts/owner.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Channel, ChannelRecord, StoredRecord } from '../documents.ts'
@@ -45,7 +46,7 @@ export const acceptChannel = (all: AcceptOptions) => async (doc: Channel & Store
     if (record) await isTold(record, doc, ctx)
     const account = await accounts.tell(owner.address, { channel: id }, options)
     await refuseUnfit(account)
-    return newLife(doc, account, ctx.database, record, id)
+    return newLife(doc, account, ctx.database as DbName, record, id) // its owner was found by this name
   }
 
   async function refuseUnfit(account: StoredAccount): Promise<void> {
@@ -103,7 +104,7 @@ const ENDED = 100
 function newLife(
   doc: Channel,
   account: StoredAccount,
-  userDatabase: string,
+  userDatabase: DbName,
   before: StoredRecord | undefined,
   _id: string,
 ): ChannelRecord {

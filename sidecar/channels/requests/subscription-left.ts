@@ -1,4 +1,5 @@
 import type { Accounts } from '../../accounts/accounts.ts'
+import type { Address } from '../../accounts/owner.ts'
 import { Reject } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Context } from '../../docstate/types.ts'
@@ -45,7 +46,7 @@ async function setLeft(
   hasLeft: boolean,
   { accounts, records }: LeavingOptions,
   ctx: Context,
-): Promise<string | undefined> {
+): Promise<Address | undefined> {
   const options = { signal: ctx.signal }
   const account = await accounts.ofDatabase(ctx.database, options)
   if (!account) return undefined
