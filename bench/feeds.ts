@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCouch, type Couch } from '../sidecar/couch/client.ts'
-import { splitLines } from '../sidecar/feed/lines.ts'
+import { splitLines } from '../sidecar/feed/source.ts'
 import { inParallel } from './in-parallel.ts'
 import { delaysFigure } from './figures.ts'
 import { usageIfOurs } from './usage.ts'

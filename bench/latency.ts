@@ -5,7 +5,7 @@ import { createControl } from '../sidecar/docstate/control.ts'
 import { createEngine } from '../sidecar/docstate/engine.ts'
 import { createEvents } from '../sidecar/events/channels.ts'
 import { createRegistry } from '../sidecar/workers/registry.ts'
-import { splitLines } from '../sidecar/feed/lines.ts'
+import { splitLines } from '../sidecar/feed/source.ts'
 import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { quantile } from './figures.ts'
 

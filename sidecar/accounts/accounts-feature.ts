@@ -1,8 +1,18 @@
 import type { Feature } from '../feature.ts'
 import type { Platform } from '../platform.ts'
 import type { Member } from '../workers/documents.ts'
-import { createNamePartition } from '../workers/name-partition.ts'
-import { keepUserDatabases } from './deleted-databases.ts'
+import { createNamePartition, type NamePartition } from '../workers/name-partition.ts'
+import type { Logger } from 'pino'
+import type { Random } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
+import { isAmong } from '../core/glob.ts'
+import type { Couch } from '../couch/client.ts'
+import { listDatabases } from '../couch/survey.ts'
+import { createPeriodicRun } from '../core/periodic.ts'
+import { findMissing } from '../deploy/missing.ts'
+import type { Events } from '../events/channels.ts'
+import { createAccounts } from './accounts.ts'
+import { ownershipIdOf, userDatabasesOf } from './names.ts'
 
 /** Makes a user's control database again if it was deleted. The handlers of accounts are the channels'. */
 export function accountsFeature(platform: Platform): Feature {
@@ -17,3 +27,48 @@ const managesAccounts =
   (controlDb: string) =>
   ({ options }: Member): boolean =>
     (options.control as { database?: unknown } | undefined)?.database === controlDb
+
+interface DeletedDatabasesOptions {
+  readonly couch: Couch
+  readonly controlDb: string
+  readonly events: Events
+  /** One of the workers looks. */
+  readonly partition: NamePartition
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** Where no event tells of it. */
+const EVERY_MS = 60_000
+
+/** Has the accounts looked at whose databases are gone, as by an admin's hand, so that they are made again. */
+export function keepUserDatabases(options: DeletedDatabasesOptions, signal: AbortSignal): Promise<void> {
+  const { couch, controlDb, events, partition, clock, random, log } = options
+  const control = couch.db(controlDb)
+  const accounts = createAccounts(control)
+  const globs = [userDatabasesOf(controlDb)]
+  const isOfUser = (name: string) => isAmong(name, globs)
+
+  async function sweep(signal: AbortSignal): Promise<void> {
+    if (!partition.isOurs(controlDb)) return
+    const there = new Set(await listDatabases(couch, isOfUser, signal))
+    for await (const ids of control.idsWithPrefix(ownershipIdOf(''), { signal })) {
+      const databases = ids.map((id) => id.slice(ownershipIdOf('').length))
+      const unlisted = databases.filter((database) => !there.has(database)) // a node may list a new one late
+      for (const database of await findMissing(couch, unlisted, signal)) await remind(database, signal)
+    }
+  }
+
+  async function remind(database: string, signal: AbortSignal): Promise<void> {
+    const account = await accounts.ofDatabase(database, { signal })
+    if (account?.database !== database || account.state !== 'ready') return // it is not made yet, or looked at already
+    log.warn({ db: database }, "a user's database is gone; it is made again")
+    await accounts.remind(account.address, { signal })
+  }
+
+  const sweeps = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random, log })
+  events.subscribe('database:deleted', ({ event }) => isOfUser(event.database) && sweeps.soon(), { signal })
+  partition.onChange(() => sweeps.soon(), signal)
+  return sweeps.run(signal)
+}

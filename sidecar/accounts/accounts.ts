@@ -2,9 +2,9 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { readInParts } from '../couch/read-in-parts.ts'
-import { normaliseAddress, ownerRoleOf } from './owner.ts'
+import { normaliseAddress, ownerRoleOf, type Address } from './owner.ts'
 import type { Account, Ownership, StoredAccount } from './documents.ts'
-import { accountIdOf, ownershipIdOf } from './names.ts'
+import { accountIdOf, ownershipIdOf, syncpointOf, type DbName } from './names.ts'
 
 /** What an account may not know yet. */
 export interface News {
@@ -13,20 +13,20 @@ export interface News {
   /** Id of a channel record. */
   readonly channel?: string
   /** A database that is kept for good. */
-  readonly archived?: string
+  readonly archived?: DbName
 }
 
 /** The accounts, in the control database. Every method throws `CouchError`, or the signal's reason. */
 export interface Accounts {
-  find(address: string, options: CallOptions): Promise<StoredAccount | undefined>
+  find(address: Address, options: CallOptions): Promise<StoredAccount | undefined>
   /** Those of these addresses that are there. */
-  among(addresses: readonly string[], options: CallOptions): Promise<readonly StoredAccount[]>
+  among(addresses: readonly Address[], options: CallOptions): Promise<readonly StoredAccount[]>
   /** The account whose control database this is; undefined if there is none, whatever the name. */
   ofDatabase(database: string, options: CallOptions): Promise<StoredAccount | undefined>
   /** Has everything of an account looked at, or looked at again. Makes the account of an address that has none. */
-  tell(address: string, news: News, options: CallOptions): Promise<StoredAccount>
+  tell(address: Address, news: News, options: CallOptions): Promise<StoredAccount>
   /** As `tell`, where there is an account. */
-  remind(address: string, options: CallOptions): Promise<void>
+  remind(address: Address, options: CallOptions): Promise<void>
 }
 
 /** So many may tell the same account at once. */
@@ -36,7 +36,7 @@ export function createAccounts(control: Database): Accounts {
   const find = async (id: string, options: CallOptions) => asAccount(await control.find(id, {}, options))
 
   async function write(
-    address: string,
+    address: Address,
     next: (there: StoredAccount | undefined) => Account | undefined,
     options: CallOptions,
   ): Promise<StoredAccount | undefined> {
@@ -72,8 +72,7 @@ export function createAccounts(control: Database): Accounts {
 const asAccount = (doc: StoredDoc | undefined): StoredAccount | undefined =>
   doc?.type === 'account' ? (doc as StoredAccount) : undefined
 
-function newAccount(given: string): Account & { state: string } {
-  const address = normaliseAddress(given)
+function newAccount(address: Address): Account & { state: string } {
   const fields = { address, owner_role: ownerRoleOf(address), devices: [], channels: [] }
   return { _id: accountIdOf(address), type: 'account', state: 'new', ...fields }
 }
@@ -94,5 +93,19 @@ function withNews({ docstate: _entry, error: _error, ...account }: Account, news
   }
 }
 
-const withOne = (known: readonly string[], id: string | undefined): readonly string[] =>
+const withOne = <Id extends string>(known: readonly Id[], id: Id | undefined): readonly Id[] =>
   id === undefined || known.includes(id) ? known : [...known, id]
+
+/** Where a device finds its user's documents. */
+export interface Home {
+  readonly database: string
+  readonly syncpoint: string
+}
+
+/** The control database of an owner, as soon as it is there and told. Throws `CouchError`. */
+export const findHome =
+  (accounts: Pick<Accounts, 'find'>, syncUrl: string) =>
+  async (owner: string, options: CallOptions): Promise<Home | undefined> => {
+    const database = (await accounts.find(normaliseAddress(owner), options))?.database
+    return database === undefined ? undefined : { database, syncpoint: syncpointOf(syncUrl, database) }
+  }

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Command, Option, CommanderError } from 'commander'
 import { deploy } from './deploy.ts'
 import { explainOne } from './explain.ts'
 import { retry } from './retry.ts'
@@ -6,6 +6,9 @@ import { start } from './start.ts'
 import { status } from './status.ts'
 import type { Terminal } from './terminal.ts'
 import { describeSettings, loadConfig, type Config } from '../config.ts'
+import { inspect } from 'node:util'
+import { ConfigError, SidecarError } from '../core/errors.ts'
+import { withPrintable } from './printable.ts'
 
 /** The command line. Commands throw; `run.ts` makes an exit code of that. */
 export function createProgram(terminal: Terminal, version: string): Command {
@@ -88,3 +91,24 @@ function readConfig(command: Command, { env, envFile }: Pick<Terminal, 'env' | '
 }
 
 const camelCase = (flag: string) => flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** 0 fine, 1 failed, 2 wrong usage or settings. */
+type ExitCode = 0 | 1 | 2
+
+/** Runs one command to its end, and says on the terminal what went wrong. `args` are those after the program's name. */
+export async function run(given: Terminal, version: string, args: readonly string[]): Promise<ExitCode> {
+  const terminal = withPrintable(given)
+  try {
+    await createProgram(terminal, version).parseAsync(args, { from: 'user' })
+    return 0
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2 // it has said so itself
+    for (const line of linesOf(thrown)) terminal.note(line)
+    return thrown instanceof ConfigError ? 2 : 1
+  }
+}
+
+function linesOf(thrown: unknown): string[] {
+  if (thrown instanceof ConfigError) return thrown.faults.map((fault) => `couchdb-sidecar: ${fault}`)
+  return [thrown instanceof SidecarError ? `couchdb-sidecar: ${thrown.message}` : inspect(thrown)]
+}

@@ -1,10 +1,12 @@
-import type { Counters } from '../docstate/counters.ts'
+import type { Counters, HandlerCounters } from '../docstate/counters.ts'
 import { addUp } from '../docstate/undeclared.ts'
 import type { Engine, EngineHealth, EngineLag } from '../docstate/engine.ts'
-import { counter, defineMetrics, gauge } from '../metrics/metric.ts'
+import { counter, defineMetrics, gauge, one, histogram } from '../metrics/metric.ts'
+import type { ByteBudget } from '../core/byte-budget.ts'
+import type { VisitCounts } from './visited-databases.ts'
 
 export const DATABASE = 'the name or glob in the settings by which it is followed'
-const ENGINES = 'databases/serve.ts'
+const ENGINES = 'databases/databases-feature.ts'
 const WATCH = 'docstate/finding/watch.ts'
 const LAG = 'feed/lag.ts'
 const RESOLVE = 'docstate/conflicts/resolve.ts'
@@ -115,6 +117,107 @@ export const databaseMetrics = defineMetrics({
         const { requests: _, ...outcomes } = counts.writes
         return Object.entries(outcomes).map(([outcome, count]) => [count, { database, outcome }] as const)
       }),
+    }
+  },
+})
+
+const BYTE_BUDGET = 'core/byte-budget.ts'
+
+export const memoryMetrics = defineMetrics({
+  title: 'Memory',
+  prefix: 'couchdb_sidecar_memory_',
+  metrics: {
+    used_bytes: gauge('bytes', 'Memory that documents in flight take.', BYTE_BUDGET),
+    limit_bytes: gauge('bytes', 'Memory that documents in flight may take.', BYTE_BUDGET),
+  },
+  read: ({ used, budget }: ByteBudget) => ({ used_bytes: one(used), limit_bytes: one(budget) }),
+})
+
+const RUN_ATTEMPT = 'docstate/run-attempt.ts'
+const EXECUTE = 'docstate/execute.ts'
+
+export const handlerMetrics = defineMetrics({
+  title: 'Handlers',
+  labels: { database: DATABASE, type: 'of the documents', state: 'in which it takes them' },
+  metrics: {
+    handler_runs_total: counter('runs', 'Runs that have ended.', EXECUTE, {
+      outcome: 'next, nothing, failed, rejected, claim-lost, stopped',
+    }),
+    handler_duration_seconds: histogram('seconds', 'How long the runs took, saving not included.', EXECUTE),
+    handler_running: gauge('runs', 'Runs under way.', EXECUTE),
+    handler_waiting: gauge(
+      'documents',
+      'Documents in memory that wait for their claim, their turn or their save.',
+      RUN_ATTEMPT,
+    ),
+    handler_written_total: counter(
+      'documents',
+      'What was written down of runs and lost workers.',
+      'docstate/telemetry.ts',
+      {
+        as: 'saved, retry (failed, and tried again), error (failed for good), parked (a person decides)',
+      },
+    ),
+    claims_total: counter('claims', 'Claims of unsafe documents.', 'docstate/claims/win-claim.ts', {
+      outcome: 'won, lost, unproven (by less than the quorum of a cluster), refused',
+    }),
+    claims_inherited_total: counter(
+      'documents',
+      'Documents taken over from workers that did not renew their claims.',
+      'docstate/rescue.ts',
+    ),
+  },
+  read({ databaseCounters }: Pick<DatabaseSources, 'databaseCounters'>) {
+    const all = [...databaseCounters].flatMap(([database, counts]) =>
+      [...counts.handlers()].map(({ counts, type, state }) => ({ counts, labels: { database, type, state } })),
+    )
+    const each = <V>(valueOf: (counts: HandlerCounters) => V) =>
+      all.map(({ counts, labels }) => [valueOf(counts), labels] as const)
+    const by = <L extends string>(label: L, numbersOf: (counts: HandlerCounters) => Readonly<Record<string, number>>) =>
+      all.flatMap(({ counts, labels }) =>
+        Object.entries(numbersOf(counts)).map(([value, number]) => {
+          return [number, { ...labels, [label]: value } as typeof labels & Record<L, string>] as const
+        }),
+      )
+    return {
+      handler_runs_total: by('outcome', ({ runs }) => runs),
+      handler_duration_seconds: each(({ took }) => took),
+      handler_running: each(({ running }) => running),
+      handler_waiting: each(({ inFlight, running }) => inFlight - running),
+      handler_written_total: by('as', ({ written }) => written),
+      claims_total: by('outcome', ({ claims: { stored, accepted, lost, refused } }) => {
+        return { won: stored, lost, unproven: accepted, refused }
+      }),
+      claims_inherited_total: each(({ inherited }) => inherited),
+    }
+  },
+})
+
+const VISITED = 'databases/visited-databases.ts'
+
+export const visitMetrics = defineMetrics({
+  title: 'Databases that globs stand for',
+  metrics: {
+    visited_databases: gauge('databases', 'Databases that this worker looks after.', VISITED),
+    visits_open: gauge('visits', 'Visits under way.', VISITED),
+    visits_waiting: gauge('databases', 'Databases that wait for a visit.', VISITED),
+    visits_total: counter('visits', 'Visits that have ended.', VISITED),
+    visit_reads_total: counter('requests', 'Requests for changes.', VISITED),
+    visits_found_total: counter(
+      'databases',
+      'Databases that a sweep found further than they were known to be.',
+      VISITED,
+    ),
+  },
+  read(counts: () => VisitCounts) {
+    const { databases, open, waiting, visits, reads, swept } = counts()
+    return {
+      visited_databases: one(databases),
+      visits_open: one(open),
+      visits_waiting: one(waiting),
+      visits_total: one(visits),
+      visit_reads_total: one(reads),
+      visits_found_total: one(swept),
     }
   },
 })

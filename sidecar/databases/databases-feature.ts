@@ -7,13 +7,14 @@ import type { Platform } from '../platform.ts'
 import { createPartitioning } from '../workers/partitioning.ts'
 import { capabilitiesOf, hasCapability } from './capabilities.ts'
 import { createDatabaseCounters } from './database-counters.ts'
-import { databaseMetrics } from './database-metrics.ts'
+import { databaseMetrics, handlerMetrics, memoryMetrics, visitMetrics } from './database-metrics.ts'
 import { createHandlerTables } from './handler-tables.ts'
-import { handlerMetrics } from './handler-metrics.ts'
-import { memoryMetrics } from './memory-metrics.ts'
 import { patternsOf } from './patterns.ts'
-import { serveDatabases } from './serve.ts'
-import { visitMetrics } from './visit-metrics.ts'
+import { together } from '../core/together.ts'
+import type { Counters } from '../docstate/counters.ts'
+import { isGlob } from '../core/glob.ts'
+import { createVisitedDatabases, type VisitedDatabases, type VisitedDatabasesOptions } from './visited-databases.ts'
+import { followDatabase } from './follow.ts'
 
 /** Runs the handlers, the user's and the sidecar's own: follows the databases that are named, visits those of globs. */
 export function databasesFeature(platform: Platform): Feature {
@@ -51,4 +52,35 @@ export function problemsOf(engines: ReadonlyMap<string, Engine>): string[] {
     const { database, following, trouble } = engine.health()
     return following ? [] : [`the feed of ${database} is not followed${trouble ? `: ${trouble}` : ' yet'}`]
   })
+}
+
+export interface ServeOptions extends Omit<VisitedDatabasesOptions, 'except'> {
+  readonly controlDb: string
+  /** Names and globs. */
+  readonly databases: readonly string[]
+  /** Of the databases that are served now. */
+  readonly engines: Map<string, Engine>
+  /** Where its engine counts what it does. */
+  readonly countsOf: (database: string) => Counters
+}
+
+interface Served {
+  /** Until the signal aborts. If one of them breaks off, which only a mistake of ours does, all end, and it is thrown. */
+  run(signal: AbortSignal): Promise<void>
+  readonly visited: VisitedDatabases
+}
+
+/** The databases that the settings name are followed, for ever; those that come to match a glob are visited. */
+export function serveDatabases(options: ServeOptions): Served {
+  const { controlDb, databases, jobOf, engines, countsOf, log } = options
+  const named = new Set([controlDb, ...databases.filter((pattern) => !isGlob(pattern))])
+  const visited = createVisitedDatabases({ ...options, databases: databases.filter(isGlob), except: named })
+
+  const follow = (name: string) => (signal: AbortSignal) => {
+    const onEngine = (engine: Engine) => void engines.set(name, engine)
+    const own = { ...jobOf(name), name, counts: countsOf(name), log: log.child({ db: name }) }
+    return followDatabase({ ...options, ...own, onEngine }, signal).finally(() => engines.delete(name))
+  }
+
+  return { visited, run: (signal) => together([...[...named].map(follow), visited.run], signal) }
 }

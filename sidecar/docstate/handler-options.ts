@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ConfigError } from '../core/errors.ts'
 import type { HandlerOptions } from './types.ts'
+import type { StoredDoc } from '../couch/documents.ts'
 
 const ms = z.number().finite().positive()
 
@@ -25,3 +26,10 @@ export const UNTIL_DONE: HandlerOptions = {
 }
 
 export const handlerDefaults: Required<HandlerOptions> = withDefaults({}, 'defaults')
+
+/**
+ * A handler for the end of a document: it is deleted. What stays is a tombstone that says what it was, and nothing that stood
+ * in it.
+ */
+export const forget = <State extends string>({ _id, _rev, type, state }: StoredDoc & { readonly state: State }) =>
+  Promise.resolve({ _id, _rev, type, state, _deleted: true as const })

@@ -5,7 +5,6 @@ import type { Failure } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './classify.ts'
 import { failedTries, failingSince, type Attempt } from './attempt.ts'
-import { retryCommand } from './operator/retry-command.ts'
 import type { Outcome } from './types.ts'
 
 export interface OutcomeLogOptions {
@@ -113,3 +112,12 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     }
   }
 }
+
+/** What brings a document back, to be copied into a shell: its `_id` may be a stranger's, with spaces, quotes or `;`. */
+export function retryCommand(database: string, id: string): string {
+  const args = [database, id].map(quoted)
+  return ['couchdb-sidecar retry', ...(id.startsWith('-') ? ['--'] : []), ...args].join(' ')
+}
+
+const quoted = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`

@@ -1,5 +1,5 @@
 import type { StoredDoc } from '../couch/documents.ts'
-import { compareRevs } from '../couch/revs.ts'
+import { compareRevs } from '../couch/documents.ts'
 
 const MOST = 10_000
 /** Who gives documents longer names has them looked at once more. */

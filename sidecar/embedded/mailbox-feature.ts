@@ -1,8 +1,9 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { secureHeaders } from 'hono/secure-headers'
-import { localOnly } from '../http/local-only.ts'
 import type { CaughtMail, MailCatcher } from './start.ts'
+import { HttpError } from '../http/errors.ts'
+import type { Feature } from '../feature.ts'
 
 /**
  * Shows what the mail catcher has caught: `GET /` lists the messages, the newest first; `GET /{id}` shows one;
@@ -93,3 +94,39 @@ const linked = (text: string) =>
   text
     .split(/(https?:\/\/[^\s<>"]+)/)
     .map((part, at) => (at % 2 === 1 ? html`<a href="${part}" rel="noreferrer" target="_blank">${part}</a>` : part))
+
+/**
+ * Answers only where the caller has asked for this machine by one of its own names, at any port. A page of another site
+ * reaches a server on 127.0.0.1 by a name of its own that it makes lead there (DNS rebinding), and its browser then
+ * takes both for one origin; but it sends that name as `Host`.
+ */
+const localOnly = (): MiddlewareHandler =>
+  async function localOnly(c, next) {
+    const host = c.req.header('host') ?? new URL(c.req.url).host
+    if (!LOCAL.test(host)) throw new HttpError(403, 'forbidden', 'This is shown at localhost only.')
+    await next()
+  }
+
+const LOCAL = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i
+
+const PATH = '/_mail'
+
+interface MailboxOptions {
+  /** Undefined where the sidecar sends its mails to a mail server. */
+  readonly catcher: MailCatcher | undefined
+  readonly config: { readonly host: string; readonly publicUrl: string | undefined }
+}
+
+/** The page of the mails that the embedded catcher has caught. */
+export const mailboxFeature = (options: MailboxOptions): Feature =>
+  options.catcher && showsMails(options) ? { routes: [new Hono().route(PATH, mailboxPage(options.catcher))] } : {}
+
+/** Where that page is; undefined if it is not served. */
+export const mailboxUrl = (options: MailboxOptions, base: string): string | undefined =>
+  showsMails(options) ? `${base}${PATH}` : undefined
+
+/** Mails hold links that confirm: this machine alone may see them, so not where a proxy opens the sidecar to others. */
+const showsMails = ({ catcher, config: { host, publicUrl } }: MailboxOptions): boolean =>
+  catcher !== undefined &&
+  publicUrl === undefined &&
+  (host === 'localhost' || host === '::1' || host.startsWith('127.'))

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Life } from '../couch/database.ts'
 import { SEQ_ZERO, seqText, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
-import { splitLines } from './lines.ts'
+import { splitLines } from './source.ts'
 import { QUIET, watchSilence } from './silence.ts'
 import type { Source } from './source.ts'
 

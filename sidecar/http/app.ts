@@ -3,7 +3,6 @@ import { bodyLimit } from 'hono/body-limit'
 import type { Logger } from 'pino'
 import { handleError, HttpError, notFound } from './errors.ts'
 import { style } from './page.ts'
-import { requestLog } from './request-log.ts'
 import { createHash } from 'node:crypto'
 import { secureHeaders } from 'hono/secure-headers'
 
@@ -63,3 +62,19 @@ function securityHeaders(styles: readonly string[]): MiddlewareHandler {
     if (!c.res.headers.has('Cache-Control')) c.res.headers.set('Cache-Control', 'no-store')
   }
 }
+
+/**
+ * Logs each request at `debug`: method, the first part of its path, status, milliseconds. What follows in a path can
+ * be the code of a confirm link, so it is left out, as is the query.
+ */
+const requestLog = (log: Logger): MiddlewareHandler =>
+  async function requestLog(c, next) {
+    const startedAt = performance.now()
+    await next()
+    const ms = Math.round(performance.now() - startedAt)
+    log.debug({ method: c.req.method, path: pathForLog(c.req.path), status: c.res.status, ms }, 'request')
+  }
+
+/** `/confirm/…` for `/confirm/d1/c0de`. */
+export const pathForLog = (path: string): string =>
+  path.replace(/^(\/[^/]{0,64})[^]*$/, (all, first: string) => (all === first ? first : `${first}/…`))

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Context } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
 import { createMutexByKey } from '../core/mutex.ts'
@@ -156,5 +156,22 @@ function createFailedLogins(clock: Clock): FailedLogins {
     add(key) {
       failures.set(key, [...recent(key), clock.ticks()])
     },
+  }
+}
+
+export interface AdminOnlyOptions {
+  readonly authenticate: Authenticate
+  /** One of them will do. Default: that of server admins. */
+  readonly roles?: readonly string[]
+  /** What those are told who have none of them. */
+  readonly reason?: string
+}
+
+/** Lets in server admins only, or users with one of the roles. CouchDB says which user it is (`authenticate.ts`). */
+export function adminOnly({ authenticate, roles = ['_admin'], reason }: AdminOnlyOptions): MiddlewareHandler {
+  return async function adminOnly(c, next) {
+    const userCtx = await authenticate(c)
+    if (!hasRole(userCtx, roles)) throw refusalOf(userCtx, reason)
+    await next()
   }
 }

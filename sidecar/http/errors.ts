@@ -8,7 +8,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
 import { CouchError } from '../couch/errors.ts'
-import { pathForLog } from './request-log.ts'
+import { pathForLog } from './app.ts'
 import { errorPage } from './page.ts'
 
 /** Thrown by a handler to refuse a request. `code` is CouchDB's `error` word, the message its `reason`. */

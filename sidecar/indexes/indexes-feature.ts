@@ -6,9 +6,14 @@ import { ROLE, type Member } from '../workers/documents.ts'
 import { createNamePartition } from '../workers/name-partition.ts'
 import type { Registry } from '../workers/registry.ts'
 import { indexMetrics } from './index-metrics.ts'
-import { indexesRoute } from './indexes-route.ts'
-import { createIndexes } from './indexes.ts'
-import { keepNotes, readNotes } from './notes.ts'
+import { createIndexes, type Indexes } from './indexes.ts'
+import { keepNotes, readNotes, type Note } from './notes.ts'
+import { Hono, type MiddlewareHandler } from 'hono'
+import type { Clock } from '../core/clock.ts'
+import { isAmong } from '../core/glob.ts'
+import { CouchError } from '../couch/errors.ts'
+import { byTrouble, rowOf } from './rows.ts'
+import { methodNotAllowed } from '../http/errors.ts'
 
 /** Builds every index when its database has changed, and says how far each is. */
 export function indexesFeature(platform: Platform): Feature {
@@ -43,3 +48,46 @@ const othersIn = (registry: Registry, self: string) =>
   (registry.members(ROLE)?.members ?? [])
     .filter((member) => member.id !== self && buildsIndexes(member))
     .map(({ id }) => id)
+
+interface IndexesRouteOptions {
+  readonly adminOnly: MiddlewareHandler
+  readonly indexes: Pick<Indexes, 'counts' | 'entries'>
+  /** Id of this worker. */
+  readonly worker: string
+  /** Of the others that keep indexes. */
+  readonly notes: (signal: AbortSignal) => Promise<readonly Note[]>
+  readonly clock: Clock
+}
+
+/**
+ * `GET /_indexes`, for server admins: how far each index is that this worker keeps, the worst first, and which of the
+ * others' are behind. `?database=` takes a name, or a glob.
+ */
+export function indexesRoute({ adminOnly, indexes, worker, notes, clock }: IndexesRouteOptions): Hono {
+  const app = new Hono()
+  app.get('/_indexes', adminOnly, async (c) => {
+    const others = await notes(c.req.raw.signal).catch(ifCouchAnswersNot)
+    const wanted = c.req.query('database')
+    const now = clock.now()
+    const rows = [...indexes.entries()].map((entry) => rowOf(entry, now))
+    const own = rows.map((row) => ({ ...row, worker }))
+    const theirs = others.flatMap((note) => note.behind.map((row) => ({ ...row, worker: note.worker })))
+    const { databases, fresh, behind, failing, building, queued, serversKen, paused } = indexes.counts()
+    return c.json({
+      ...{ worker, ken: serversKen, paused: paused ?? null, databases, indexes: rows.length },
+      ...{ fresh, behind, failing, building, queued },
+      others: others.map(({ worker, at, indexes, behind }) => ({ worker, at, indexes, behind: behind.length })),
+      rows: [...own, ...theirs]
+        .filter(({ db_name }) => wanted === undefined || isAmong(db_name, [wanted]))
+        .sort(byTrouble),
+    })
+  })
+  app.all('/_indexes', methodNotAllowed('GET', 'HEAD'))
+  return app
+}
+
+/** What is known here is told without the others'. */
+function ifCouchAnswersNot(thrown: unknown): readonly Note[] {
+  if (thrown instanceof CouchError) return []
+  throw thrown
+}

@@ -17,7 +17,7 @@ import type { Entry } from './entry.ts'
 import { areAlike, kindsOf, type Kinds } from './kinds/kinds.ts'
 import { Pace } from './pace.ts'
 import { findServer, type Server } from './server.ts'
-import { findServersKen, type ServersKen } from './servers-ken.ts'
+import { findServersKen, type ServersKen } from './server.ts'
 import { checkSetting, type KenSettings, type NumberSetting } from './settings.ts'
 import { createSweep } from './sweep.ts'
 

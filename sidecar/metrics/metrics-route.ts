@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { accepts } from 'hono/accepts'
 import { expose, type Format } from './exposition.ts'
 import type { Metrics } from './metric.ts'
-import { adminOnly } from '../http/admin-only.ts'
+import { adminOnly } from '../http/authenticate.ts'
 import type { Authenticate } from '../http/authenticate.ts'
 import { methodNotAllowed } from '../http/errors.ts'
 

@@ -78,3 +78,14 @@ async function mostFiles(): Promise<number | undefined> {
   const [, most] = /^Max open files\s+(\d+)/m.exec(limits) ?? []
   return most === undefined ? undefined : Number(most)
 }
+
+export const buildMetrics = defineMetrics({
+  title: 'The sidecar',
+  metrics: {
+    build_info: gauge('none', 'Always 1; the labels say what runs.', 'cli/start.ts', {
+      version: 'of the sidecar',
+      node: 'of Node',
+    }),
+  },
+  read: (version: string) => ({ build_info: [[1, { version, node: process.versions.node }] as const] }),
+})

@@ -1,12 +1,11 @@
-import type { MiddlewareHandler } from 'hono'
+import { type MiddlewareHandler, Hono } from 'hono'
 import type { Couch } from '../couch/client.ts'
 import type { Feature } from '../feature.ts'
-import { metricsOf } from '../metrics/metric.ts'
+import { metricsOf, defineMetrics, gauge, one } from '../metrics/metric.ts'
 import { ROLE } from './documents.ts'
 import { listWorkers } from './list.ts'
 import type { Registry } from './registry.ts'
-import { workerMetrics } from './worker-metrics.ts'
-import { workersRoute } from './workers-route.ts'
+import { methodNotAllowed } from '../http/errors.ts'
 
 export interface WorkersFeatureOptions {
   readonly worker: { readonly registry: Registry }
@@ -22,4 +21,51 @@ export function workersFeature({ worker, couch, config, adminOnly }: WorkersFeat
     routes: [workersRoute({ adminOnly, list: (signal) => listWorkers(control, signal) })],
     metrics: [metricsOf(workerMetrics, () => worker.registry.members(ROLE)?.members.length)],
   }
+}
+
+export const workerMetrics = defineMetrics({
+  title: 'Workers',
+  metrics: {
+    workers: gauge(
+      'workers',
+      'Sidecars that share the control database; no number while that is unknown.',
+      'workers/role.ts',
+    ),
+  },
+  read: (count: () => number | undefined) => ({ workers: one(count()) }),
+})
+
+/** Of one worker, as it is answered. */
+interface WorkerRow {
+  readonly role: string
+  readonly id: string
+  readonly options: unknown
+  readonly timeoutMs: number
+  readonly registeredAt: string
+  readonly seenAt: string | undefined
+}
+
+interface WorkersOptions {
+  readonly adminOnly: MiddlewareHandler
+  readonly list: (signal: AbortSignal) => Promise<readonly WorkerRow[]>
+}
+
+/** `GET /_workers`, for server admins: who is there, in which role, with what it tells of itself. */
+function workersRoute({ adminOnly, list }: WorkersOptions): Hono {
+  const app = new Hono()
+  app.get('/_workers', adminOnly, async (c) => {
+    const all = await list(c.req.raw.signal)
+    return c.json({
+      workers: all.map(({ role, id, options, timeoutMs, registeredAt, seenAt }) => ({
+        role,
+        id,
+        options,
+        timeout_ms: timeoutMs,
+        registered_at: registeredAt,
+        seen_at: seenAt ?? null,
+      })),
+    })
+  })
+  app.all('/_workers', methodNotAllowed('GET', 'HEAD'))
+  return app
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createClicks, type SharedClick } from '../../sidecar/devices/clicks.ts'
+import { createClicks, type SharedClick } from '../../sidecar/devices/confirmations.ts'
 import { hashingOf, makePassword } from '../../sidecar/devices/passwords.ts'
 import { createLatch } from '../docstate/rig.ts'
 

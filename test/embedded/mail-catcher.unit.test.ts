@@ -5,7 +5,7 @@ import { createTransport } from 'nodemailer'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { startMailCatcher } from '../../embedded/src/mail-catcher.ts'
-import { mailboxPage } from '../../sidecar/embedded/mailbox-page.ts'
+import { mailboxPage } from '../../sidecar/embedded/mailbox-feature.ts'
 
 async function startCatcher(port = 11_025) {
   const catcher = await startMailCatcher({ log: pino({ level: 'silent' }), port })

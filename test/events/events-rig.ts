@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
-import { eventFeeds, type EventsOptions } from '../../sidecar/events/event-feeds.ts'
+import { eventFeeds, type EventsOptions } from '../../sidecar/events/events-feature.ts'
 import { serveApp } from '../http/serve-app.ts'
 import { createRecheck } from '../../sidecar/http/recheck.ts'
 

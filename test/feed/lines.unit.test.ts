@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { isCouchError } from '../../sidecar/couch/errors.ts'
 import { changesOf } from '../../sidecar/feed/change.ts'
-import { splitLines } from '../../sidecar/feed/lines.ts'
+import { splitLines } from '../../sidecar/feed/source.ts'
 
 const { parse } = changesOf({ name: 'any' } as Database)
 

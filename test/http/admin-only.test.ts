@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { pino } from 'pino'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { adminOnly, type AdminOnlyOptions } from '../../sidecar/http/admin-only.ts'
+import { adminOnly, type AdminOnlyOptions } from '../../sidecar/http/authenticate.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { serveApp } from './serve-app.ts'
 import { createTestCouch, couchUrl, uniqueName } from '../support/couchdb.ts'

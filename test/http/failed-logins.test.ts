@@ -2,7 +2,7 @@
 import { Hono } from 'hono'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { adminOnly } from '../../sidecar/http/admin-only.ts'
+import { adminOnly } from '../../sidecar/http/authenticate.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { createUser } from '../ddocs/users.ts'
 import { couchUrl, needs } from '../support/couchdb.ts'

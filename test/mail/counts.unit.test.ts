@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noMails } from '../../sidecar/mail/counts.ts'
+import { noMails } from '../../sidecar/mail/mail-metrics.ts'
 import { startFaultySmtp } from './faulty-smtp.ts'
 import { createTestMailer, failure, message } from './test-mailer.ts'
 

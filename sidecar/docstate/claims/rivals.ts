@@ -1,4 +1,4 @@
-import { compareRevs } from '../../couch/revs.ts'
+import { compareRevs } from '../../couch/documents.ts'
 import { createHash } from 'node:crypto'
 import type { Doc, Leaf, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../classify.ts'

@@ -2,7 +2,7 @@ import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../classify.ts'
 import { withDocstate } from '../documents.ts'
-import { compareRevs } from '../../couch/revs.ts'
+import { compareRevs } from '../../couch/documents.ts'
 import type { Docstate } from '../types.ts'
 import type { Conflict } from './merge.ts'
 

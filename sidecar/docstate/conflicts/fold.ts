@@ -7,7 +7,7 @@ import type { Begin } from './branches.ts'
 import { withDocstate } from '../documents.ts'
 import { compareTransitions, mergeFields, type Conflict, type Resolver, isKnown } from './merge.ts'
 import { mergeAttachments, sameAttachments } from './merge-attachments.ts'
-import { compareRevs } from '../../couch/revs.ts'
+import { compareRevs } from '../../couch/documents.ts'
 import type { Docstate } from '../types.ts'
 import { effectsDone } from '../attempt.ts'
 

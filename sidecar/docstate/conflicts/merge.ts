@@ -1,7 +1,7 @@
 import type { Machine } from '../../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf } from '../classify.ts'
-import { compareRevs } from '../../couch/revs.ts'
+import { compareRevs } from '../../couch/documents.ts'
 
 /** Two revisions of a document that stand beside each other. */
 export interface Conflict {

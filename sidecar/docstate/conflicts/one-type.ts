@@ -1,5 +1,5 @@
 import type { StoredDoc } from '../../couch/documents.ts'
-import { compareRevs } from '../../couch/revs.ts'
+import { compareRevs } from '../../couch/documents.ts'
 import { docstateOf, typesOf, type DispatchTable } from '../classify.ts'
 import { isKnown } from './merge.ts'
 

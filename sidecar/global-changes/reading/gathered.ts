@@ -1,4 +1,4 @@
-import { compareRevs } from '../../couch/revs.ts'
+import { compareRevs } from '../../couch/documents.ts'
 import type { Update } from './update.ts'
 
 /** What the hub has brought for a reader who has not taken it yet: of two rows about a document, the later. */

@@ -1,5 +1,6 @@
 import { counter, defineMetrics, gauge, one } from '../../metrics/metric.ts'
 import type { GlobalChangesCounts } from './global-changes.ts'
+import type { DbUpdatesCounts } from '../reading/db-updates.ts'
 
 const WRITER = 'global-changes/writing/event-writer.ts'
 const WINDOWS = 'global-changes/writing/gather.ts'
@@ -48,5 +49,22 @@ export const globalChangesMetrics = defineMetrics({
       lag_seconds: one(lagMs / 1000),
       sweep_age_seconds: one(sweptMsAgo / 1000),
     }
+  },
+})
+
+const READING = 'global-changes/reading/db-updates.ts'
+
+export const dbUpdatesMetrics = defineMetrics({
+  title: 'GET /_db_updates',
+  prefix: 'couchdb_sidecar_db_updates_',
+  metrics: {
+    readers: gauge('readers', 'Readers of /_db_updates that are open.', READING),
+    rows_total: counter('rows', 'Rows that have come over the one feed that all readers live by.', READING),
+    pages_total: counter('requests', 'Pages read for readers that were not at the end.', READING),
+    slow_total: counter('times', 'How often a reader did not take what came, and had to read it again.', READING),
+  },
+  read(counts: () => DbUpdatesCounts) {
+    const { readers, rows, pages, slow } = counts()
+    return { readers: one(readers), rows_total: one(rows), pages_total: one(pages), slow_total: one(slow) }
   },
 })

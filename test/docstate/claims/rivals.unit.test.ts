@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { compareRevs } from '../../../sidecar/couch/revs.ts'
+import { compareRevs } from '../../../sidecar/couch/documents.ts'
 import { judgeClaim, judgeOutcome, takingOut } from '../../../sidecar/docstate/claims/rivals.ts'
 
 /** The leaf at the end of this way, the last revision first, a letter for each. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { BranchLeases } from '../../../sidecar/docstate/conflicts/branch-leases.ts'
+import { BranchLeases } from '../../../sidecar/docstate/waits.ts'
 
 const claimed = (_rev: string, token: string, claim: object = { worker: 'w', token, at: '', lease_ms: 2000 }) => ({
   ...{ _id: 'o', _rev, type: 'order', state: 'paid', docstate: { state: 'paid', claim } },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Stuck } from '../../../sidecar/docstate/conflicts/stuck.ts'
+import { Stuck } from '../../../sidecar/docstate/waits.ts'
 
 const doc = (fields: object = {}) => ({ _id: 'o', _rev: '4-d', _conflicts: ['3-c', '2-b'], ...fields })
 

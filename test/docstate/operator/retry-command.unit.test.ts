@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { retryCommand } from '../../../sidecar/docstate/operator/retry-command.ts'
+import { retryCommand } from '../../../sidecar/docstate/outcome-log.ts'
 
 /** What a shell makes of it. */
 const argsOf = (command: string): string[] => {
