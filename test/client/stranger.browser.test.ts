@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/accounts/names.ts'
 import { databaseNameOf, recordIdOf } from '../../sidecar/channels/names.ts'
-import { ownerHashOf, ownerRoleOf } from '../../sidecar/accounts/owner.ts'
+import { normaliseAddress, ownerHashOf, ownerRoleOf } from '../../sidecar/accounts/owner.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import {
@@ -37,7 +37,8 @@ const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
 /** Names of databases that one might think of who knows an address and the name of a channel, and how names are made. */
 function guessesOf(address: string, channel: string, controlDb: string): string[] {
   const [local] = address.split('@')
-  const owners = [address, local!, hashOf(address), ownerHashOf(address), ownerRoleOf(address), accountIdOf(address)]
+  const owner = normaliseAddress(address)
+  const owners = [address, local!, hashOf(address), ownerHashOf(owner), ownerRoleOf(owner), accountIdOf(owner)]
   const prefixes = ['userdb-', userDatabaseOf('user-'), userDatabasesOf(controlDb).replace('*', '')]
   const users = owners.flatMap((owner) => prefixes.map((prefix) => prefix + inHex(owner)))
   const hashes = [address, channel, ...owners.map((owner) => owner + channel)].map(hashOf)
@@ -77,7 +78,7 @@ thoroughTest('a stranger reads nothing: no document, no name, and not whether th
   const databases = [channel, control.name, others.database]
   const guesses = guessesOf(ann, 'secret plans', control.name)
   for (const db of databases) expect(guesses).not.toContain(db)
-  for (const known of [ann, ownerHashOf(ann)]) {
+  for (const known of [ann, ownerHashOf(normaliseAddress(ann))]) {
     expect(others.database).not.toContain(known)
     expect(others.database).not.toContain(inHex(known))
   }
