@@ -39,7 +39,7 @@ test('_users that is not for server admins alone is warned of, with what others 
       reasons: [expect.stringMatching(/anyone may sign up/) as string],
     },
   ])
-  expect(await warned({})).toMatchObject([{ reasons: [expect.stringMatching(/anybody/) as string] }])
+  expect(await warned({})).toMatchObject([{ reasons: [expect.stringMatching(/anyone/) as string] }])
   expect(await warned({ members: { names: ['bob'], roles: ['_admin'] }, admins })).toMatchObject([
     { reasons: [expect.stringMatching(/own documents: bob$/) as string] },
   ])
