@@ -10,6 +10,7 @@ import { together } from './core/together.ts'
 import { createCouch, type Couch, type CouchOptions } from './couch/client.ts'
 import { createCouchClock } from './couch/couch-clock.ts'
 import { createCredentialsCheck, type CredentialsCheck } from './couch/credentials-check.ts'
+import { createSharedSurvey, type Survey } from './couch/survey.ts'
 import { createSessions } from './couch/session.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
 import { startEmbeddedCouch, startMailCatcher, type MailCatcher } from './embedded/start.ts'
@@ -48,6 +49,10 @@ export interface Platform extends PlatformOptions {
   /** Where devices reach CouchDB: a URL without a slash at its end. */
   readonly syncUrl: string
   readonly credentialsCheck: CredentialsCheck
+  /** Looks at all databases, for all features with the same requests. */
+  readonly survey: Survey
+  /** A time in the clock's ticks, for the periodic runs that use `survey`: so they are due together. */
+  readonly alignedTo: number
   /** Bytes of documents in flight, for the whole process. */
   readonly byteBudget: ByteBudget
   /** Limits requests that write or hold documents, so that short ones find a free connection. */
@@ -130,6 +135,8 @@ export async function startPlatform(
     },
     syncUrl: config.couchdbPublicUrl ?? couch.work.url,
     publicUrl: config.publicUrl ?? `http://localhost:${http.port}`,
+    survey: createSharedSurvey({ couch: couch.work, clock, signal }),
+    alignedTo: clock.ticks() - random() * 60_000, // sidecars that start together are not due together
     byteBudget: createByteBudget(config.memoryBytes),
     turns: new Semaphore(() => mostTurns(config)),
     areTold: () => live.of('global_changes').update_db,

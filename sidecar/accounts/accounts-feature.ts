@@ -7,7 +7,7 @@ import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import { isAmong } from '../core/glob.ts'
 import type { Couch } from '../couch/client.ts'
-import { listDatabases } from '../couch/survey.ts'
+import { createSurvey, type Survey } from '../couch/survey.ts'
 import { createPeriodicRun } from '../core/periodic.ts'
 import { findMissing } from '../deploy/missing.ts'
 import type { Events } from '../events/channels.ts'
@@ -30,6 +30,10 @@ const managesAccounts =
 
 interface DeletedDatabasesOptions {
   readonly couch: Couch
+  /** Looks at all databases. Default: by `couch`. */
+  readonly survey?: Survey
+  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  readonly alignedTo?: number
   readonly controlDb: string
   readonly events: Events
   /** One of the workers looks. */
@@ -44,7 +48,8 @@ const EVERY_MS = 60_000
 
 /** Has the accounts looked at whose databases are gone, as by an admin's hand, so that they are made again. */
 export function keepUserDatabases(options: DeletedDatabasesOptions, signal: AbortSignal): Promise<void> {
-  const { couch, controlDb, events, partition, clock, random, log } = options
+  const { couch, controlDb, events, partition, alignedTo, clock, random, log } = options
+  const { survey = createSurvey(couch) } = options
   const control = couch.db(controlDb)
   const accounts = createAccounts(control)
   const globs = [userDatabasesOf(controlDb)]
@@ -52,7 +57,7 @@ export function keepUserDatabases(options: DeletedDatabasesOptions, signal: Abor
 
   async function sweep(signal: AbortSignal): Promise<void> {
     if (!partition.isOurs(controlDb)) return
-    const there = new Set(await listDatabases(couch, isOfUser, signal))
+    const there = new Set(await survey.list(isOfUser, signal))
     for await (const ids of control.idsWithPrefix(ownershipIdOf(''), { signal })) {
       const databases = ids.map((id) => id.slice(ownershipIdOf('').length))
       const unlisted = databases.filter((database) => !there.has(database)) // a node may list a new one late
@@ -67,7 +72,7 @@ export function keepUserDatabases(options: DeletedDatabasesOptions, signal: Abor
     await accounts.remind(account.address, { signal })
   }
 
-  const sweeps = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, clock, random, log })
+  const sweeps = createPeriodicRun({ sweep, everyMs: () => EVERY_MS, alignedTo, clock, random, log })
   events.subscribe('database:deleted', ({ event }) => isOfUser(event.database) && sweeps.soon(), { signal })
   partition.onChange(() => sweeps.soon(), signal)
   return sweeps.run(signal)

@@ -9,6 +9,11 @@ export interface PeriodicRunOptions {
   readonly sweep: (signal: AbortSignal) => Promise<void>
   /** The pause between two runs, milliseconds. May change. */
   readonly everyMs: () => number
+  /**
+   * Where given, runs begin at multiples of `everyMs` after this time, in the clock's ticks: several periodic runs of a process are
+   * due together then. Otherwise they are spread by chance.
+   */
+  readonly alignedTo?: number | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -25,7 +30,7 @@ const AGAIN_MS = 5000
 /** A long run makes the pause longer: at most a tenth of the time is spent. A single long run does not count. */
 const REST = 10
 
-export function createPeriodicRun({ sweep, everyMs, clock, random, log }: PeriodicRunOptions): PeriodicRun {
+export function createPeriodicRun({ sweep, everyMs, alignedTo, clock, random, log }: PeriodicRunOptions): PeriodicRun {
   let waiting = new AbortController()
 
   async function sweepOnce(signal: AbortSignal): Promise<boolean> {
@@ -40,6 +45,13 @@ export function createPeriodicRun({ sweep, everyMs, clock, random, log }: Period
     }
   }
 
+  /** To the next common time that leaves nine tenths of the pause. */
+  function aligned(pauseMs: number, since: number): number {
+    const now = clock.ticks()
+    const every = everyMs()
+    return since + Math.ceil((now + pauseMs * 0.9 - since) / every) * every - now
+  }
+
   return {
     async run(signal) {
       let tookBefore = Infinity
@@ -50,7 +62,8 @@ export function createPeriodicRun({ sweep, everyMs, clock, random, log }: Period
         const took = clock.ticks() - began
         const pauseMs = done ? Math.max(everyMs(), Math.min(took, tookBefore) * REST) : Math.min(AGAIN_MS, everyMs())
         if (done) tookBefore = took
-        const sleep = (until: AbortSignal) => clock.sleep(pauseMs * (0.9 + random() * 0.2), until)
+        const waitMs = alignedTo === undefined ? pauseMs * (0.9 + random() * 0.2) : aligned(pauseMs, alignedTo)
+        const sleep = (until: AbortSignal) => clock.sleep(waitMs, until)
         await untilAny([signal, waiting.signal], sleep).catch(() => undefined)
       }
     },

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { Clock } from '../core/clock.ts'
+import { Condition } from '../core/condition.ts'
 import type { Couch } from './client.ts'
 import type { DbInfo } from './documents.ts'
 import { CouchError } from './errors.ts'
@@ -74,3 +76,130 @@ async function infoOf(couch: Couch, key: string, signal: AbortSignal): Promise<I
 
 const readingOf = ({ instance_start_time, update_seq }: DbInfo): Reading =>
   Object.assign(extentOf(update_seq), { life: instance_start_time })
+
+/** Looks at many databases for one caller: `createSurvey`; for several at once: `createSharedSurvey`. */
+export interface Survey {
+  /** As `listDatabases`. */
+  list(isWanted: (name: string) => boolean, signal: AbortSignal): Promise<string[]>
+  /** As `readDatabases`. What it finds is not older than the call. */
+  read(names: readonly string[], signal: AbortSignal): AsyncIterable<ReadonlyMap<string, Reading>>
+}
+
+export const createSurvey = (couch: Couch): Survey => ({
+  list: (isWanted, signal) => listDatabases(couch, isWanted, signal),
+  read: (names, signal) => readDatabases(couch, names, signal),
+})
+
+export interface SharedSurveyOptions {
+  readonly couch: Couch
+  readonly clock: Clock
+  /** Ends all requests. */
+  readonly signal: AbortSignal
+  /** How long a call waits for others to join it, milliseconds. Default 300. */
+  readonly joinMs?: number
+}
+
+/**
+ * One survey for all periodic runs of a process, which are due at the same time (`core/periodic.ts`): calls that come close
+ * together are answered by the same requests. A call joins only requests that have not begun, so that no answer is
+ * older than the question.
+ */
+export function createSharedSurvey({ couch, clock, signal, joinMs = 300 }: SharedSurveyOptions): Survey {
+  const list = join<ListCall>(async (calls) => {
+    const give = (name: string) => {
+      for (const call of calls) if (call.isWanted(name)) call.names.push(name)
+      return false
+    }
+    await listDatabases(couch, give, signal)
+  })
+  const read = join<ReadCall>(async (calls) => {
+    const names = [...new Set(calls.flatMap((call) => [...call.names]))]
+    for await (const readings of readDatabases(couch, names, signal)) for (const call of calls) call.take(readings)
+  })
+
+  /** Gathers calls for a while, then works for all of them. */
+  function join<C extends Call>(work: (calls: readonly C[]) => Promise<void>): (call: C) => void {
+    let waiting: C[] = []
+    const run = async () => {
+      await clock.sleep(joinMs, signal).catch(() => undefined)
+      const calls = waiting
+      waiting = []
+      await work(calls).then(
+        () => calls.forEach((call) => call.end()),
+        (thrown: unknown) => calls.forEach((call) => call.end(thrown)),
+      )
+    }
+    return (call) => {
+      if (waiting.push(call) === 1) void run()
+    }
+  }
+
+  return {
+    async list(isWanted, signal) {
+      const call = new ListCall(isWanted)
+      list(call)
+      await call.ended(signal)
+      return call.names
+    },
+    async *read(names, signal) {
+      const call = new ReadCall(names)
+      read(call)
+      yield* call.readings(signal)
+    },
+  }
+}
+
+/** A call that is answered together with others. */
+class Call {
+  protected readonly changed = new Condition()
+  protected isOver = false
+  protected error: unknown
+
+  end(error?: unknown): void {
+    this.isOver = true
+    this.error = error
+    this.changed.changed()
+  }
+
+  /** Throws the error of its requests, or the signal's reason. */
+  async ended(signal: AbortSignal): Promise<void> {
+    await this.changed.until(() => this.isOver, signal)
+    if (this.error !== undefined) throw this.error
+  }
+}
+
+class ListCall extends Call {
+  readonly names: string[] = []
+  readonly isWanted: (name: string) => boolean
+
+  constructor(isWanted: (name: string) => boolean) {
+    super()
+    this.isWanted = isWanted
+  }
+}
+
+class ReadCall extends Call {
+  readonly names: ReadonlySet<string>
+  readonly #found: ReadonlyMap<string, Reading>[] = []
+
+  constructor(names: readonly string[]) {
+    super()
+    this.names = new Set(names)
+  }
+
+  take(readings: ReadonlyMap<string, Reading>): void {
+    const own = new Map([...readings].filter(([name]) => this.names.has(name)))
+    if (own.size === 0) return
+    this.#found.push(own)
+    this.changed.changed()
+  }
+
+  async *readings(signal: AbortSignal): AsyncGenerator<ReadonlyMap<string, Reading>> {
+    for (;;) {
+      await this.changed.until(() => this.#found.length > 0 || this.isOver, signal)
+      const next = this.#found.shift()
+      if (!next) return this.ended(signal)
+      yield next
+    }
+  }
+}

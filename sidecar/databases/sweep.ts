@@ -1,12 +1,11 @@
 import type { Logger } from 'pino'
-import type { Couch } from '../couch/client.ts'
 import { extentOf, filesAfter, hasNews, isBehind } from '../couch/shard-seqs.ts'
-import { listDatabases, readDatabases, type Reading } from '../couch/survey.ts'
+import type { Reading, Survey } from '../couch/survey.ts'
 import type { KeptCheckpoint } from '../feed/checkpoint-store.ts'
 import { isNews, type Known, type TrackedDatabase } from './tracked-database.ts'
 
 export interface SweepOptions {
-  readonly couch: Couch
+  readonly survey: Survey
   readonly trackedDatabases: ReadonlyMap<string, TrackedDatabase>
   /** Makes it where there is none. */
   readonly trackedOf: (name: string) => TrackedDatabase
@@ -34,9 +33,9 @@ function hasLost(now: Reading, { reading, compared }: Known, checkpoint: KeptChe
 }
 
 /** Looks at all databases that are ours, for changes that no event has told of. Throws `CouchError`. */
-export function createSweep({ couch, trackedDatabases, trackedOf, isOurs, find, renew, leave, log }: SweepOptions) {
+export function createSweep({ survey, trackedDatabases, trackedOf, isOurs, find, renew, leave, log }: SweepOptions) {
   return async (signal: AbortSignal): Promise<void> => {
-    const known = await listDatabases(couch, (name) => trackedDatabases.has(name) || isOurs(name), signal)
+    const known = await survey.list((name) => trackedDatabases.has(name) || isOurs(name), signal)
     const there = new Set(known)
     const ours = known.filter(isOurs)
     const isKept = new Set(ours)
@@ -46,7 +45,7 @@ export function createSweep({ couch, trackedDatabases, trackedOf, isOurs, find, 
       if (tracked.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(tracked)
     }
     const checkpoints = new Map(ours.map((name) => [name, trackedDatabases.get(name)?.known.checkpoint])) // a visit may move them meanwhile
-    for await (const readings of readDatabases(couch, ours, signal)) {
+    for await (const readings of survey.read(ours, signal)) {
       for (const [name, found] of readings) {
         const tracked = trackedOf(name)
         const before = tracked.known.reading

@@ -5,6 +5,7 @@
 import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
 import { withTimeout } from '../core/timeout.ts'
+import { createSurvey, type Survey } from '../couch/survey.ts'
 import { createPeriodicRun } from '../core/periodic.ts'
 import type { Partitioning } from '../workers/partitioning.ts'
 import { createTracked, forget, type TrackedDatabase } from './tracked-database.ts'
@@ -22,6 +23,10 @@ export interface VisitedDatabasesOptions extends Omit<
   /** Names that are followed. */
   readonly except: ReadonlySet<string>
   readonly jobOf: JobOf
+  /** Looks at all databases. Default: by `couch`. */
+  readonly survey?: Survey
+  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  readonly alignedTo?: number
   readonly partitioning: Partitioning
   /** Whether events of databases arrive; otherwise all are looked at more often. */
   readonly areTold: () => boolean
@@ -111,7 +116,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
   }
 
   const sweep = createSweep({
-    couch,
+    survey: options.survey ?? createSurvey(couch),
     trackedDatabases,
     trackedOf,
     isOurs,
@@ -122,7 +127,10 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
       if (visits.find(tracked)) swept += 1
     },
   })
-  const sweeps = createPeriodicRun({ sweep, everyMs: () => lookAgainMs[areTold() ? 0 : 1], clock, random, log })
+  const sweeps = createPeriodicRun({
+    ...{ alignedTo: options.alignedTo, clock, random, log, sweep },
+    everyMs: () => lookAgainMs[areTold() ? 0 : 1],
+  })
 
   return {
     async run(signal) {

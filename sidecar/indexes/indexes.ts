@@ -7,6 +7,7 @@ import { withTimeout } from '../core/timeout.ts'
 import type { Couch } from '../couch/client.ts'
 import { freeDisk } from './disk.ts'
 import { createPeriodicRun } from '../core/periodic.ts'
+import { createSurvey, type Survey } from '../couch/survey.ts'
 import type { Events } from '../events/channels.ts'
 import type { NamePartition } from '../workers/name-partition.ts'
 import { Book, type BookCounts } from './book.ts'
@@ -25,6 +26,10 @@ export interface IndexesOptions {
   readonly couch: Couch
   /** The same server with connections of its own, for requests that wait for a build. Default: `couch`. */
   readonly patient?: Couch
+  /** Looks at all databases. Default: by `couch`. */
+  readonly survey?: Survey
+  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  readonly alignedTo?: number
   readonly partition: NamePartition
   readonly settings: KenSettings
   /** Where `database:*` is told, and `index:*`. */
@@ -102,9 +107,9 @@ export function createIndexes(options: IndexesOptions): Indexes {
   })
   const add = (database: string) => builder.add(database)
   const remove = (database: string) => builder.remove(database)
-  const lookAtAll = createSweep({ couch: quick, book, isBuiltHere, add, remove })
+  const lookAtAll = createSweep({ survey: options.survey ?? createSurvey(quick), book, isBuiltHere, add, remove })
   const sweeps = createPeriodicRun({
-    ...{ clock, random, log, everyMs: () => (areTold() ? SWEEP_MS : SWEEP_ALONE_MS) },
+    ...{ alignedTo: options.alignedTo, clock, random, log, everyMs: () => (areTold() ? SWEEP_MS : SWEEP_ALONE_MS) },
     async sweep(signal) {
       const server = await findServer(quick, { signal })
       take(kindsOf(server, { quick, patient }))

@@ -1,10 +1,9 @@
-import type { Couch } from '../couch/client.ts'
 import { filesAfter, isBehind } from '../couch/shard-seqs.ts'
-import { listDatabases, readDatabases } from '../couch/survey.ts'
+import type { Survey } from '../couch/survey.ts'
 import type { Book } from './book.ts'
 
 export interface SweepOptions {
-  readonly couch: Couch
+  readonly survey: Survey
   readonly book: Book
   /** Whether the indexes of this database are to be kept here. */
   readonly isBuiltHere: (database: string) => boolean
@@ -17,13 +16,13 @@ export interface SweepOptions {
  * longer ours, is removed. Of an older copy that was put back all is forgotten that was known of its indexes. Returns
  * how many were added. Throws `CouchError`.
  */
-export function createSweep({ couch, book, isBuiltHere, add, remove }: SweepOptions) {
+export function createSweep({ survey, book, isBuiltHere, add, remove }: SweepOptions) {
   return async (signal: AbortSignal): Promise<number> => {
-    const databases = await listDatabases(couch, isBuiltHere, signal)
+    const databases = await survey.list(isBuiltHere, signal)
     const there = new Set(databases)
     for (const database of [...book.databases()]) if (!there.has(database)) remove(database)
     let added = 0
-    for await (const readings of readDatabases(couch, databases, signal)) {
+    for await (const readings of survey.read(databases, signal)) {
       for (const [database, reading] of readings) {
         const known = book.get(database)
         const { life, changes, seq } = reading

@@ -80,3 +80,27 @@ test('nothing of those that are over is left behind in the signal, which lives a
   expect(began.length).toBeGreaterThan(10)
   expect(sizes()).toBe(before)
 })
+
+test('runs that are aligned begin together, whatever they take and whenever they began', async () => {
+  const clock = createManualClock()
+  const log = pino({ level: 'silent' })
+  const stopping = new AbortController()
+  const began: Record<string, number[]> = { short: [], long: [], late: [] }
+  const start = (name: string, tookMs: number, random: () => number) => {
+    const sweep = async () => {
+      began[name]!.push(clock.ticks())
+      await clock.sleep(tookMs, stopping.signal).catch(() => undefined)
+    }
+    return createPeriodicRun({ sweep, everyMs: () => EVERY_MS, alignedTo: 7, clock, random, log }).run(stopping.signal)
+  }
+  const running = [start('short', 10, () => 0), start('long', 5000, () => 1)]
+  await clock.advance(20_000)
+  running.push(start('late', 100, () => 0.3))
+  await clock.advance(300_000)
+  stopping.abort()
+  await Promise.all(running)
+  const due = (name: string) => began[name]!.slice(1).map((at) => (at - 7) % EVERY_MS)
+  for (const name of Object.keys(began)) expect(due(name), name).toEqual(due(name).map(() => 0))
+  expect(began.short!.length).toBeGreaterThan(4)
+  expect(began.short).toEqual(expect.arrayContaining(began.long!.slice(1)))
+})

@@ -9,7 +9,7 @@ import { withTimeout } from '../../core/timeout.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
 import { extentOf, filesAfter, isBehind } from '../../couch/shard-seqs.ts'
-import type { Reading } from '../../couch/survey.ts'
+import { createSurvey, type Reading, type Survey } from '../../couch/survey.ts'
 import { Coverage } from './coverage.ts'
 import { EventWriter } from './event-writer.ts'
 import { findLost } from './find-lost.ts'
@@ -28,6 +28,10 @@ export interface GlobalChangesOptions {
   readonly name: string
   /** Whether the server may have a feed of all databases. Default true. */
   readonly mayHaveFeed?: boolean
+  /** Looks at all databases. Default: by `couch`. */
+  readonly survey?: Survey
+  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  readonly alignedTo?: number
   readonly partition: BucketPartition
   readonly settings: GlobalChangesSettings
   readonly clock: Clock
@@ -99,9 +103,17 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   })
   const write = (ids: Iterable<string>) => writer.add(ids)
   const gather = new Gather({ clock, settings: () => settings, partition, hasEvents, write })
-  const lookAtAll = createSweep({ couch, ledger, coverage, clock, underWayMs, hasEvents, write })
+  const lookAtAll = createSweep({
+    survey: options.survey ?? createSurvey(couch),
+    ledger,
+    coverage,
+    clock,
+    underWayMs,
+    hasEvents,
+    write,
+  })
   const sweeps = createPeriodicRun({
-    ...{ clock, random, log, sweep },
+    ...{ alignedTo: options.alignedTo, clock, random, log, sweep },
     everyMs: () =>
       sources.hasServerFeed ? settings.sweep_interval : Math.min(SWEEP_ALONE_MS, settings.sweep_interval),
   })

@@ -1,13 +1,12 @@
 import type { Clock } from '../../core/clock.ts'
-import type { Couch } from '../../couch/client.ts'
-import { listDatabases, readDatabases, type Reading } from '../../couch/survey.ts'
+import type { Reading, Survey } from '../../couch/survey.ts'
 import { eventId, type DatabaseEvent } from '../documents.ts'
 import type { Coverage } from './coverage.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
 import { eventsBetween, noteBefore } from './lookout.ts'
 
 export interface SweepOptions {
-  readonly couch: Couch
+  readonly survey: Survey
   readonly ledger: Ledger
   readonly coverage: Coverage
   readonly clock: Clock
@@ -39,7 +38,7 @@ export interface Swept {
 export type Sweep = (buckets: ReadonlySet<number>, signal: AbortSignal) => Promise<Swept>
 
 export function createSweep(options: SweepOptions): Sweep {
-  const { couch, ledger, coverage, clock, underWayMs, hasEvents, write } = options
+  const { survey, ledger, coverage, clock, underWayMs, hasEvents, write } = options
 
   /** What no event was written for, of databases that can be read, and of those that are gone. */
   async function compare(names: readonly string[], isGone: (name: string) => boolean, signal: AbortSignal) {
@@ -51,7 +50,7 @@ export function createSweep(options: SweepOptions): Sweep {
       found.set(name, { now, events })
       if (now) coverage.expect(name, now)
     }
-    for await (const readings of readDatabases(couch, names, signal)) {
+    for await (const readings of survey.read(names, signal)) {
       for (const [name, now] of readings) {
         unread.delete(name)
         note(name, now)
@@ -73,7 +72,7 @@ export function createSweep(options: SweepOptions): Sweep {
   return async (buckets, signal) => {
     const isIts = (name: string) => buckets.has(bucketOf(name)) && hasEvents(name)
     const known = ledger.names().filter(isIts) // before the list, which lacks what is made from now on
-    const listed = await listDatabases(couch, isIts, signal)
+    const listed = await survey.list(isIts, signal)
     const isListed = new Set(listed)
     const unlisted = known.filter((name) => !isListed.has(name))
     const open = [...(await compare(listed, () => false, signal)).keys(), ...unlisted]
