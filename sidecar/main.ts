@@ -2,7 +2,7 @@
 /** The edge of the process: signals, the terminal, and the exit code. */
 import { createRequire } from 'node:module'
 import { clearLine, cursorTo } from 'node:readline'
-import pino, { type Logger } from 'pino'
+import type { Logger } from 'pino'
 import { printable, shownJson } from './cli/printable.ts'
 import { run } from './cli/program.ts'
 import { watchSuddenEnds } from './cli/sudden-end.ts'
@@ -33,11 +33,13 @@ const terminal = {
   note: (text: string) => console.error(text),
   redraw: process.stderr.isTTY ? redraw : undefined,
   isTTY,
-  createLog: (level: string) =>
-    (log = pino({
+  async createLog(level: string) {
+    const { pino } = await import('pino') // other commands do without
+    return (log = pino({
       ...{ level, hooks: { streamWrite: isTTY ? shownJson : printable } },
       ...(isTTY && { transport: { target: 'pino-pretty' } }),
-    })),
+    }))
+  },
   signal: stopping.signal,
 }
 

@@ -1,16 +1,16 @@
 import { Command, Option, CommanderError } from 'commander'
-import { deploy } from './deploy.ts'
-import { explainOne } from './explain.ts'
-import { retry } from './retry.ts'
-import { start } from './start.ts'
-import { status } from './status.ts'
+import type { Config } from '../config.ts'
+import type { DeployFlags } from './deploy.ts'
+import type { RetryFlags } from './retry.ts'
 import type { Terminal } from './terminal.ts'
-import { describeSettings, loadConfig, type Config } from '../config.ts'
 import { inspect } from 'node:util'
 import { ConfigError, SidecarError } from '../core/errors.ts'
 import { withPrintable } from './printable.ts'
 
-/** The command line. Commands throw; `run.ts` makes an exit code of that. */
+/**
+ * The command line. Commands throw; `run` makes an exit code of that. Each command is loaded when it is called, and so are
+ * the settings: `version` and `--help` load nothing else.
+ */
 export function createProgram(terminal: Terminal, version: string): Command {
   const program = new Command('couchdb-sidecar')
     .description('A process beside CouchDB that makes documents do things.')
@@ -22,13 +22,20 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .showHelpAfterError('(couchdb-sidecar --help lists the commands)')
     .enablePositionalOptions()
     .helpCommand(false)
+    .hook('preSubcommand', (_, command) => (withSettings.has(command) ? addSettings(command) : undefined))
 
-  const add = (name: string, description: string) =>
-    addSettings(program.command(name).description(description).exitOverride())
+  const withSettings = new Set<Command>()
+  const add = (name: string, description: string) => {
+    const command = program.command(name).description(description).exitOverride()
+    withSettings.add(command)
+    return command
+  }
 
-  add('start', 'run the sidecar').action((_, command: Command) =>
-    start(terminal, readConfig(command, terminal), version),
-  )
+  add('start', 'run the sidecar').action(async (_, command: Command) => {
+    const config = await readConfig(command, terminal)
+    const { start } = await import('./start.ts')
+    await start(terminal, config, version)
+  })
 
   add('deploy', 'bring the design documents into the databases')
     .option('--dry-run', 'only show what would change')
@@ -40,29 +47,39 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .option('--no-disk-check', 'build indexes also where the disk seems too small')
     .option('--remove-machines', 'take out machines that no handlers declare any more, and their guard')
     .option('--target <dialect>', 'es2017, or es5 for SpiderMonkey 1.8.5 (default: what the server needs)')
-    .action((options: Parameters<typeof deploy>[2], command: Command) =>
-      deploy(terminal, readConfig(command, terminal), options),
-    )
+    .action(async (options: DeployFlags, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { deploy } = await import('./deploy.ts')
+      await deploy(terminal, config, options)
+    })
 
   add('status', 'count the documents of each type by state; tell how far the indexes are, and who works').action(
-    (_, command: Command) => status(terminal, readConfig(command, terminal)),
+    async (_, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { status } = await import('./status.ts')
+      await status(terminal, config)
+    },
   )
 
   add('explain', 'tell what happens to one document, and why')
     .argument('<db>', 'its database')
     .argument('<docid>', 'its id')
-    .action((db: string, id: string, _, command: Command) =>
-      explainOne(terminal, readConfig(command, terminal), db, id),
-    )
+    .action(async (db: string, id: string, _, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { explainOne } = await import('./explain.ts')
+      await explainOne(terminal, config, db, id)
+    })
 
   add('retry', 'bring a document that failed or is parked back to its handler')
     .argument('<db>', 'its database')
     .argument('[docid]', 'its id')
     .option('--all', 'all that failed or are parked')
     .option('--type <type>', 'with --all: of this type only')
-    .action((db: string, id: string | undefined, options: Parameters<typeof retry>[3], command: Command) =>
-      retry(terminal, readConfig(command, terminal), { db, id }, options),
-    )
+    .action(async (db: string, id: string | undefined, options: RetryFlags, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { retry } = await import('./retry.ts')
+      await retry(terminal, config, { db, id }, options)
+    })
 
   program
     .command('version')
@@ -75,15 +92,16 @@ export function createProgram(terminal: Terminal, version: string): Command {
 const withoutEnd = (text: string): string => text.replace(/\n$/, '')
 
 /** Every setting is also a flag; the table of settings is the only list of them. */
-function addSettings(command: Command): Command {
+async function addSettings(command: Command): Promise<void> {
+  const { describeSettings } = await import('../config.ts')
   for (const { name, flag, argument, default: byDefault, meaning } of describeSettings()) {
     command.addOption(new Option(`${flag} <${argument}>`, `${meaning} (${name}; default ${byDefault})`))
   }
-  return command
 }
 
 /** The settings as flags, environment and the `.env` file give them. Throws `ConfigError`. */
-function readConfig(command: Command, { env, envFile }: Pick<Terminal, 'env' | 'envFile'>): Config {
+async function readConfig(command: Command, { env, envFile }: Pick<Terminal, 'env' | 'envFile'>): Promise<Config> {
+  const { describeSettings, loadConfig } = await import('../config.ts')
   const options = command.opts<Record<string, string | undefined>>()
   const flags: Record<string, string | undefined> = {}
   for (const { name, flag } of describeSettings()) flags[name] = options[camelCase(flag)]

@@ -10,7 +10,7 @@ import { ConfigError } from '../core/errors.ts'
 
 /** Runs until the signal. The banner is for people: on a terminal, and wherever something embedded needs its address. */
 export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {
-  const log = terminal.createLog(config.logLevel)
+  const log = await terminal.createLog(config.logLevel)
   const [handlers, templates] = await checkAll([
     () => loadHandlers(config.handlers),
     () => loadTemplates(config.mailTemplates),

@@ -2,12 +2,12 @@ import { together } from '../core/together.ts'
 import type { Feature } from '../feature.ts'
 import { metricsOf } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
-import { ROLE, type Member } from '../workers/documents.ts'
+import { ROLE } from '../workers/documents.ts'
 import { createNamePartition } from '../workers/name-partition.ts'
 import type { Registry } from '../workers/registry.ts'
 import { indexMetrics } from './index-metrics.ts'
 import { createIndexes, type Indexes } from './indexes.ts'
-import { keepNotes, readNotes, type Note } from './notes.ts'
+import { buildsIndexes, keepNotes, readNotes, type Note } from './notes.ts'
 import { Hono, type MiddlewareHandler } from 'hono'
 import type { Clock } from '../core/clock.ts'
 import { isAmong } from '../core/glob.ts'
@@ -40,9 +40,6 @@ export function indexesFeature(platform: Platform): Feature {
     capabilities: { indexes: true },
   }
 }
-
-/** Whether a worker builds indexes. */
-export const buildsIndexes = ({ options }: Member): boolean => options.indexes === true
 
 const othersIn = (registry: Registry, self: string) =>
   (registry.members(ROLE)?.members ?? [])

@@ -10,6 +10,7 @@ import { CouchError } from '../couch/errors.ts'
 import { createLocalDoc, readLocalDocs } from '../couch/local.ts'
 import { byTrouble, isInTrouble, rowOf, type IndexRow } from './rows.ts'
 import type { Indexes } from './indexes.ts'
+import type { Member } from '../workers/documents.ts'
 
 export interface Note {
   /** Of who has written it. */
@@ -29,6 +30,9 @@ export interface NotesOptions {
   readonly clock: Clock
   readonly log: Logger
 }
+
+/** Whether a worker builds indexes. */
+export const buildsIndexes = ({ options }: Member): boolean => options.indexes === true
 
 const EVERY_MS = 10_000
 const MOST = 100
