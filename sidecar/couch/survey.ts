@@ -153,18 +153,18 @@ export function createSharedSurvey({ couch, clock, signal, joinMs = 300 }: Share
 class Call {
   protected readonly changed = new Condition()
   protected isOver = false
-  protected error: unknown
+  protected error: Error | undefined
 
   end(error?: unknown): void {
     this.isOver = true
-    this.error = error
+    this.error = error as Error | undefined
     this.changed.changed()
   }
 
   /** Throws the error of its requests, or the signal's reason. */
   async ended(signal: AbortSignal): Promise<void> {
     await this.changed.until(() => this.isOver, signal)
-    if (this.error !== undefined) throw this.error
+    if (this.error) throw this.error
   }
 }
 
