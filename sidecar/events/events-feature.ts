@@ -1,10 +1,10 @@
-import { type MiddlewareHandler, Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import type { Clock } from '../core/clock.ts'
 import type { Feature } from '../feature.ts'
 import type { Recheck } from '../http/recheck.ts'
-import { metricsOf, counter, defineMetrics, gauge, one } from '../metrics/metric.ts'
+import { counter, defineMetrics, gauge, metricsOf, one } from '../metrics/metric.ts'
 import type { Events } from './channels.ts'
-import { type ReaderCounts, createChannelFeed, type ChannelFeed } from './channel-feed.ts'
+import { createChannelFeed, type ChannelFeed, type ReaderCounts } from './channel-feed.ts'
 import { methodNotAllowed } from '../http/errors.ts'
 
 export interface EventsFeatureOptions {
@@ -38,15 +38,9 @@ export const eventMetrics = defineMetrics({
   read: ({ open, dropped }: ReaderCounts) => ({ readers: one(open), readers_dropped_total: one(dropped) }),
 })
 
-export interface EventsOptions {
-  readonly events: Events
-  readonly adminOnly: MiddlewareHandler
-  readonly recheck: Recheck
-  readonly clock: Clock
+export interface EventsOptions extends EventsFeatureOptions {
   /** Of the readers; kept up to date. */
   readonly counts: ReaderCounts
-  /** Ends all readers when it aborts. */
-  readonly signal: AbortSignal
   /** Between two heartbeats. Default 15 s. */
   readonly heartbeatMs?: number
   /** What a reader may leave untaken, bytes. Default 1 MB. */

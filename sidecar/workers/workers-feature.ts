@@ -1,7 +1,8 @@
-import { type MiddlewareHandler, Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import type { Couch } from '../couch/client.ts'
+import type { Database } from '../couch/database.ts'
 import type { Feature } from '../feature.ts'
-import { metricsOf, defineMetrics, gauge, one } from '../metrics/metric.ts'
+import { defineMetrics, gauge, metricsOf, one } from '../metrics/metric.ts'
 import { ROLE } from './documents.ts'
 import { listWorkers } from './list.ts'
 import type { Registry } from './registry.ts'
@@ -18,7 +19,7 @@ export interface WorkersFeatureOptions {
 export function workersFeature({ worker, couch, config, adminOnly }: WorkersFeatureOptions): Feature {
   const control = couch.answers.db(config.controlDb)
   return {
-    routes: [workersRoute({ adminOnly, list: (signal) => listWorkers(control, signal) })],
+    routes: [workersRoute(control, adminOnly)],
     metrics: [metricsOf(workerMetrics, () => worker.registry.members(ROLE)?.members.length)],
   }
 }
@@ -35,26 +36,11 @@ export const workerMetrics = defineMetrics({
   read: (count: () => number | undefined) => ({ workers: one(count()) }),
 })
 
-/** Of one worker, as it is answered. */
-interface WorkerRow {
-  readonly role: string
-  readonly id: string
-  readonly options: unknown
-  readonly timeoutMs: number
-  readonly registeredAt: string
-  readonly seenAt: string | undefined
-}
-
-interface WorkersOptions {
-  readonly adminOnly: MiddlewareHandler
-  readonly list: (signal: AbortSignal) => Promise<readonly WorkerRow[]>
-}
-
-/** `GET /_workers`, for server admins: who is there, in which role, with what it tells of itself. */
-function workersRoute({ adminOnly, list }: WorkersOptions): Hono {
+/** `GET /_workers`, for server admins: all registered workers, with their roles and what each tells about itself. */
+function workersRoute(control: Database, adminOnly: MiddlewareHandler): Hono {
   const app = new Hono()
   app.get('/_workers', adminOnly, async (c) => {
-    const all = await list(c.req.raw.signal)
+    const all = await listWorkers(control, c.req.raw.signal)
     return c.json({
       workers: all.map(({ role, id, options, timeoutMs, registeredAt, seenAt }) => ({
         role,
