@@ -45,11 +45,11 @@ export function createPeriodicRun({ sweep, everyMs, alignedTo, clock, random, lo
     }
   }
 
-  /** To the next common time that leaves nine tenths of the pause. */
+  /** To the next common time. A run that was out of turn (`soon`) puts off none; a long one leaves most of its pause. */
   function aligned(pauseMs: number, since: number): number {
-    const now = clock.ticks()
-    const every = everyMs()
-    return since + Math.ceil((now + pauseMs * 0.9 - since) / every) * every - now
+    const [now, every] = [clock.ticks(), everyMs()]
+    const earliest = now + Math.max(every * 0.1, pauseMs - every * 0.9)
+    return since + Math.ceil((earliest - since) / every) * every - now
   }
 
   return {
