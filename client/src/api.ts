@@ -1,6 +1,6 @@
 /** What an app sees. */
-import type { ChannelChange, Close, NewChannel } from './control/channel-wishes.ts'
-import type { Where } from './control/subscription-wishes.ts'
+import type { ChannelChange, Close, NewChannel } from './control/channel-requests.ts'
+import type { Where } from './control/subscription-requests.ts'
 import type { PouchOf } from './pouch.ts'
 import type { Hashing } from './registration/credentials.ts'
 import type { Registering } from './registration/registration.ts'

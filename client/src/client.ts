@@ -6,9 +6,9 @@ import {
   closeChannel,
   createChannel,
   type ChannelChange,
-} from './control/channel-wishes.ts'
+} from './control/channel-requests.ts'
 import { subscriptionIdOf } from './control/documents.ts'
-import { accept, decline, end, leave, revokeDevice, setPaused } from './control/subscription-wishes.ts'
+import { accept, decline, end, leave, revokeDevice, setPaused } from './control/subscription-requests.ts'
 import { ClientError } from './errors.ts'
 import { randomHex } from './registration/credentials.ts'
 import { beginRegistration, codeIn, isRefused } from './registration/registration.ts'

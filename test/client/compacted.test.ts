@@ -7,7 +7,7 @@ import { channelOf, newAddress, registerDevice, startDevice, startStage, untilSt
 
 const NOWHERE = 'http://127.0.0.1:9'
 
-test('what was wished offline is asked for again or done, and nothing of it is refused', async () => {
+test('what was requested offline is asked for again or done, and nothing of it is refused', async () => {
   needs('guarded revisions')
   const stage = await startStage()
   const ann = newAddress('ann')

@@ -6,14 +6,14 @@ import { thoroughTest } from '../support/thorough.ts'
 import { hasNoteOnceSynced, lacksNote, startRegistered, untilLive, untilPlace } from './notes.ts'
 import { channelOf, newAddress, startStage, untilStatus, type Stage } from './stage.ts'
 
-/** The only user's wish, as a sidecar does that goes no further. */
+/** Accepts the only user's request, as a sidecar does that goes no further. */
 async function accept({ control, admin }: Stage, id: string): Promise<void> {
   const [home] = await control.withPrefix('database:')
   const database = admin.db(home!._id.slice('database:'.length))
   await eventually(async () => {
-    const wish = await database.get(id)
-    expect(wish.state).toBe('new')
-    await database.put({ ...wish, state: 'accepted' })
+    const request = await database.get(id)
+    expect(request.state).toBe('new')
+    await database.put({ ...request, state: 'accepted' })
   })
 }
 

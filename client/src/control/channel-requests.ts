@@ -1,4 +1,4 @@
-/** What an owner wishes of a channel. Written locally, at once; the sidecar answers when it gets it. */
+/** What an owner requests of a channel. Written locally, at once; the sidecar answers when the request arrives. */
 import { randomHex } from '../registration/credentials.ts'
 import { isAddress } from '../registration/registration.ts'
 import { ClientError } from '../errors.ts'

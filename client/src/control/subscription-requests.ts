@@ -1,4 +1,4 @@
-/** What a user wishes of a subscription, for all devices or for this one; and of the devices themselves. */
+/** What a user requests of a subscription, for all devices or for this one; and of the devices themselves. */
 import { ClientError } from '../errors.ts'
 import type { Db } from '../pouch.ts'
 import { change } from './change.ts'
