@@ -15,8 +15,7 @@ import { createSessions } from './couch/session.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
 import { startEmbeddedCouch, startMailCatcher, type MailCatcher } from './embedded/start.ts'
 import { createEvents, type Events } from './events/channels.ts'
-import { adminOnly } from './http/authenticate.ts'
-import { createAuthenticate, type Authenticate } from './http/authenticate.ts'
+import { adminOnly, createAuthenticate, type Authenticate } from './http/authenticate.ts'
 import { clientAddress } from './http/client-address.ts'
 import { listen, type Listening } from './http/listen.ts'
 import { createRecheck, type Recheck } from './http/recheck.ts'
@@ -72,7 +71,6 @@ export interface Platform extends PlatformOptions {
   readonly authenticate: Authenticate
   readonly adminOnly: MiddlewareHandler
   readonly recheck: Recheck
-  readonly clientOf: (c: Context) => string
 }
 
 /** Clients of one server. Each has connections of its own, so that none of them waits for another's requests. */
@@ -131,7 +129,6 @@ export async function startPlatform(
       catcher,
       http,
       authenticate,
-      clientOf,
     },
     syncUrl: config.couchdbPublicUrl ?? couch.work.url,
     publicUrl: config.publicUrl ?? `http://localhost:${http.port}`,

@@ -1,6 +1,6 @@
 /**
  * What a device may say about its password: a hash of it that it made itself, in the words of CouchDB's `_users`
- * (`pbkdf2_prf` absent means SHA-1, as there), or the wish for a generated one. Never the password.
+ * (`pbkdf2_prf` absent means SHA-1, as there), or the request for a generated one. Never the password.
  */
 import { isObject } from './document.ts'
 
@@ -19,13 +19,13 @@ const ITERATIONS = { min: 1000, max: 600_000 }
 /** Faults of a `credentials` field; none if it is absent. */
 export function credentialFaults(credentials: unknown, { mayGenerate }: { mayGenerate: boolean }): string[] {
   if (credentials === undefined) return []
-  if (mayGenerate && isObject(credentials) && isWish(credentials)) return []
+  if (mayGenerate && isObject(credentials) && asksToGenerate(credentials)) return []
   return hashFaults(isObject(credentials) ? credentials : {}).map(
     (fault) => `credentials: expected ${mayGenerate ? `${GENERATE} or ` : ''}${fault}`,
   )
 }
 
-const isWish = (credentials: Readonly<Record<string, unknown>>): boolean =>
+const asksToGenerate = (credentials: Readonly<Record<string, unknown>>): boolean =>
   credentials.generate === true && Object.keys(credentials).length === 1
 
 /** Values are not shown: what was sent may be a password in the wrong field. */

@@ -21,7 +21,7 @@ export interface Accounts {
   find(address: Address, options: CallOptions): Promise<StoredAccount | undefined>
   /** Those of these addresses that are there. */
   among(addresses: readonly Address[], options: CallOptions): Promise<readonly StoredAccount[]>
-  /** The account whose control database this is; undefined if there is none, whatever the name. */
+  /** The account whose control database this is; undefined if there is none. Its name alone says nothing. */
   ofDatabase(database: string, options: CallOptions): Promise<StoredAccount | undefined>
   /** Has everything of an account looked at, or looked at again. Makes the account of an address that has none. */
   tell(address: Address, news: News, options: CallOptions): Promise<StoredAccount>

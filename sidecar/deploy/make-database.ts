@@ -29,7 +29,7 @@ export async function makeDatabase(
   await deployDdocs({ couch, compiler, deployments, createDatabases: false, signal: options.signal })
 }
 
-/** Whether it is there, and open to users of the role. It is open to nobody, or to everyone, if making it was interrupted. */
+/** Whether it is there, and open to users of the role: not so if making it was interrupted. */
 export async function isMadeFor(database: Database, role: string, options: CallOptions): Promise<boolean> {
   try {
     const security = await database.security(options)

@@ -1,5 +1,5 @@
 /**
- * What the inbox answers as a database, for clients that replicate into it: the same to all, whatever is there. It
+ * What the inbox answers as a database, for clients that replicate into it: always the same. It
  * has nothing, it lacks everything, it takes every checkpoint and keeps none. So each replication begins anew, and what
  * it sends again is a repetition.
  */

@@ -7,7 +7,7 @@ export const hashOfSecret = (secret: string): string => sha256(secret)
 
 /**
  * The id under which a document stands in the control database. It follows from the writer's secret and from the id
- * that the writer knows: no client meets another's document, whatever ids they choose, and without the secret a client cannot
+ * that the writer knows: no client meets another's document, also under the same id, and without the secret a client cannot
  * tell whether there is one.
  */
 export const inboxIdOf = (secretHash: string, id: string): string =>

@@ -31,7 +31,7 @@ export interface Membership {
 const WATCH_MS = 5000
 /** Between the first two looks, and after a change: workers start together. Each pause is twice the one before. */
 const FIRST_MS = 250
-/** Whatever the timeouts of the members are. */
+/** The longest pause, for any timeouts of the members. */
 const LEAST_MS = 100
 
 /**

@@ -64,15 +64,15 @@ test('an owner names so many addresses within an hour, however many edits that t
   expect(await control.withPrefix('account:')).toHaveLength(2)
 })
 
-test('what was wished offline and comes at once is counted without a conflict', async () => {
+test('what was requested offline and comes at once is counted without a conflict', async () => {
   const control = await freshDb('control')
   const puts = vi.spyOn(control, 'put')
   const none = { among: () => Promise.resolve([]) }
   const newcomers = createNewcomers({ accounts: none, records: none, control, clock: systemClock })
-  const wishes = Array.from({ length: 32 }, (_, i) =>
+  const requests = Array.from({ length: 32 }, (_, i) =>
     newcomers.refusal(normaliseAddress('ann@example.com'), [normaliseAddress(`${i}@example.com`)], {}),
   )
-  expect(await Promise.all(wishes)).toEqual(wishes.map(() => undefined))
+  expect(await Promise.all(requests)).toEqual(requests.map(() => undefined))
   expect(puts).toHaveBeenCalledTimes(32)
 })
 

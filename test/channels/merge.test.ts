@@ -80,7 +80,7 @@ describe('a channel that somebody closes', () => {
     eitherWay(closed, stored({ ...closed, state: 'new' }), closing, { state: 'new' })
   })
 
-  test('and makes again has nothing of what was wished for the one before', () => {
+  test('and makes again has nothing of what was requested of the one before', () => {
     const late = stored({ ...ready, state: 'new', members: ['bob@example.com'] })
     eitherWay(late, again, ready, { state: 'ready', database: 'channel-2', members: [] })
   })
@@ -127,20 +127,20 @@ describe('where nobody knows what was changed, since CouchDB has compacted it aw
     })
   })
 
-  test('what is wished by both is no reason to ask', () => {
+  test('what is requested by both is no reason to ask', () => {
     const now = stored({ ...ready, members: ['carl', 'dora'] })
     eitherWay(now, late({ members: ['Dora', 'carl', 'dora'] }), undefined, { state: 'ready' })
     eitherWay(now, stored({ ...ready, state: 'accepted' }), undefined, { database: 'channel-1' }) // of a cluster
     eitherWay(now, stored({ ...ready, state: 'removed' }), undefined, { state: 'ready', members: ['carl', 'dora'] })
   })
 
-  test('of two wishes that nobody has seen whoever is on both lists is a member', () => {
+  test('of two requests that the sidecar has not seen, those on both lists are members', () => {
     eitherWay(late({ members: ['bob', 'carl'] }), late({ members: ['carl', 'dora'] }), undefined, {
       ...{ state: 'new', members: ['carl'] },
     })
   })
 
-  test('what was wished for an earlier life counts for nothing', () => {
+  test('what was requested of an earlier life counts for nothing', () => {
     const request = late({ members: ['bob'] })
     const closed = stored({ ...again, state: 'closed', close: 'archive' })
     eitherWay(closed, request, undefined, { state: 'closed', database: 'channel-2', members: [] })
@@ -155,7 +155,7 @@ describe('where nobody knows what was changed, since CouchDB has compacted it aw
     }
   })
 
-  test('the owner is told of all that was wished', () => {
+  test('the owner is told of all that was requested', () => {
     const first = stored({ ...merge([ready, late({ members: ['bob'] })]), _rev: '6-a' })
     const error = { code: 'changed_twice', reason: expect.stringMatching(/bob.*carl/) as string, at }
     for (const base of [undefined, ready])
@@ -181,7 +181,7 @@ describe('of two that were made apart, on devices that did not know of each othe
       })
   })
 
-  test('nothing is asked for anew where the other wishes nothing more', () => {
+  test('nothing is asked for anew where the other requests nothing more', () => {
     eitherWay(stored({ ...ready, members: ['bob'] }), stored({ ...asked, members: ['Bob'] }), null, { state: 'ready' })
   })
 

@@ -9,19 +9,19 @@ import type { Conflict, Resolver } from '../../sidecar/docstate/conflicts/merge.
 
 const { channel: machine } = userMachines
 const people = ['bob', 'carl', 'dora', 'eve'].map((name) => `${name}@example.com`)
-const wishes = fc.record({
+const requests = fc.record({
   members: fc.subarray(people),
   data: fc.dictionary(fc.constantFrom('color', 'icon'), fc.constantFrom('red', 'sun')),
 })
 /** Made by a device; seen by the sidecar, or not. */
-const made = wishes.chain((request) =>
+const made = requests.chain((request) =>
   fc.constantFrom(
     { ...request, state: 'new' },
     { ...request, state: 'accepted' },
     { ...request, state: 'ready', database: 'channel-1' },
   ),
 )
-const anyState = wishes.chain((request) =>
+const anyState = requests.chain((request) =>
   fc
     .constantFrom(...Object.keys(machine))
     .chain((state) =>
@@ -104,7 +104,7 @@ test('two branches make the same document, whichever of them is shown', () => {
 test('no merge leads into a state that is none, also of branches that are in one', () => {
   const any = fc.oneof(
     anyState,
-    wishes.map((request) => ({ ...request, state: 'bogus' })),
+    requests.map((request) => ({ ...request, state: 'bogus' })),
   )
   fc.assert(
     fc.property(

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { startTestSmtp } from '../support/smtp.ts'
 import { differences } from './differences.ts'
 import { KILL, mishaps, startWorld } from './mishaps.ts'
-import { addPerson, answersTo, askInVain, useChannel, type Wish } from './people.ts'
+import { addPerson, answersTo, askInVain, useChannel, type ChannelRequest } from './people.ts'
 import { CONTROL_DB, startWorker } from './trio.ts'
 
 const MISHAPS = 28
@@ -30,13 +30,13 @@ test(
 
     const people = await Promise.all(['ann', 'bob', 'carl', 'dora'].map((name) => addPerson(couch, name)))
     const addresses = [...people.map(({ address }) => address), 'stranger@example.com']
-    const wishes = people.flatMap((owner) =>
-      CHANNELS.map((id): Wish => ({ owner, id, isOpen: false, members: [], data: undefined, ends: [] })),
+    const requests = people.flatMap((owner) =>
+      CHANNELS.map((id): ChannelRequest => ({ owner, id, isOpen: false, members: [], data: undefined, ends: [] })),
     )
     const over = new AbortController()
-    const using = wishes.map((wish) => {
-      const friends = addresses.filter((address) => address !== wish.owner.address)
-      return useChannel({ wish, others: friends, random, over: over.signal })
+    const using = requests.map((request) => {
+      const friends = addresses.filter((address) => address !== request.owner.address)
+      return useChannel({ request, others: friends, random, over: over.signal })
     })
     const others = Object.keys(mishaps).filter((name) => name !== KILL)
     const drawn = () => others.sort(() => random() - 0.5)
@@ -53,15 +53,15 @@ test(
     over.abort()
     await Promise.all(using)
 
-    await eventually(async () => expect(await differences(couch, people, wishes)).toEqual([]), { within: HEAL_MS })
+    await eventually(async () => expect(await differences(couch, people, requests)).toEqual([]), { within: HEAL_MS })
     for (const round of plan.keys()) {
       const answers = await Promise.all(people.map((person) => answersTo(person, round)))
       expect(answers).toEqual(people.map(() => ['ready', 'name_taken', 'bad_channel']))
     }
     const ids = smtp.accepted.map(({ messageId }) => messageId)
     expect(new Set(ids).size, 'mails that were sent twice').toBe(ids.length)
-    const lives = wishes.map(({ isOpen, ends }) => ends.length + (isOpen ? 1 : 0))
-    console.log(`${lives.reduce((sum, one) => sum + one)} lives of ${wishes.length} channels, ${ids.length} mails`)
+    const lives = requests.map(({ isOpen, ends }) => ends.length + (isOpen ? 1 : 0))
+    console.log(`${lives.reduce((sum, one) => sum + one)} lives of ${requests.length} channels, ${ids.length} mails`)
     for (const worker of workers) expect(await worker.stop(), 'it stops in good order').toBe(0)
   },
 )

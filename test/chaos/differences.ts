@@ -5,12 +5,16 @@ import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import { subscriptionIdOf } from '../../sidecar/channels/names.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
-import type { Person, Wish } from './people.ts'
+import type { Person, ChannelRequest } from './people.ts'
 import { CONTROL_DB } from './trio.ts'
 import { answerOf } from '../support/answers.ts'
 
 /** One line for each that is otherwise; none when all has come about. */
-export async function differences(couch: Couch, people: readonly Person[], wishes: readonly Wish[]): Promise<string[]> {
+export async function differences(
+  couch: Couch,
+  people: readonly Person[],
+  requests: readonly ChannelRequest[],
+): Promise<string[]> {
   const lines: string[] = []
   const expect = (what: string, wanted: unknown, got: unknown) => {
     const [one, other] = [wanted, got].map((value) => JSON.stringify(value))
@@ -18,25 +22,25 @@ export async function differences(couch: Couch, people: readonly Person[], wishe
   }
   const control = await couch.db(CONTROL_DB).withPrefix('')
   const records = control.filter(isRecord)
-  const recordOf = (wish: Wish) =>
-    records.find(({ owner, document }) => owner === wish.owner.address && document === wish.id)
+  const recordOf = (request: ChannelRequest) =>
+    records.find(({ owner, document }) => owner === request.owner.address && document === request.id)
   const isIn = (person: Person, record: ChannelRecord) =>
     record.state === 'ready' && [record.owner, ...record.members].includes(normaliseAddress(person.address))
 
   /** Of channels that nobody has seen: they may be there, or not. */
   const unmade = new Set<string>()
   expect('records', new Set(records.map(({ owner, document }) => `${owner} ${document}`)).size, records.length)
-  for (const wish of wishes) {
-    const [record, doc] = [recordOf(wish), await wish.owner.database.find(wish.id)]
-    const name = `${wish.id} of ${wish.owner.address}`
-    expect(`${name}: its document`, wish.isOpen ? 'ready' : 'closed', doc?.state)
-    if (wish.isOpen || record) expect(`${name}: its record`, wish.isOpen ? 'ready' : 'closed', record?.state)
-    if (wish.isOpen) {
-      expect(`${name}: its members`, [...wish.members].sort(), [...(record?.members ?? [])].sort())
-      expect(`${name}: its data`, wish.data, record?.data)
+  for (const request of requests) {
+    const [record, doc] = [recordOf(request), await request.owner.database.find(request.id)]
+    const name = `${request.id} of ${request.owner.address}`
+    expect(`${name}: its document`, request.isOpen ? 'ready' : 'closed', doc?.state)
+    if (request.isOpen || record) expect(`${name}: its record`, request.isOpen ? 'ready' : 'closed', record?.state)
+    if (request.isOpen) {
+      expect(`${name}: its members`, [...request.members].sort(), [...(record?.members ?? [])].sort())
+      expect(`${name}: its data`, request.data, record?.data)
     }
     const ends = record ? endsOf(record) : []
-    const known = wish.ends.slice(wish.ends.length - ends.length) // the first may have been put away
+    const known = request.ends.slice(request.ends.length - ends.length) // the first may have been put away
     const closes = [known, ends].map((all) => all.map(({ close }) => close))
     expect(`${name}: its ends`, closes[0], closes[1])
     for (const [index, { database }] of ends.entries()) if (known[index]?.isCalledOff) unmade.add(database)

@@ -19,7 +19,7 @@ export interface Person {
 }
 
 /** What a channel is to be in the end. */
-export interface Wish {
+export interface ChannelRequest {
   readonly owner: Person
   /** Of the document, and of the channel. */
   readonly id: string
@@ -36,7 +36,7 @@ interface End {
   readonly isCalledOff: boolean
 }
 
-type Wished = Pick<Wish, 'members' | 'data'>
+type Requested = Pick<ChannelRequest, 'members' | 'data'>
 
 /** A device that is active already, with a control database of its user's own. */
 export async function addPerson(couch: Couch, name: string): Promise<Person> {
@@ -50,7 +50,7 @@ export async function addPerson(couch: Couch, name: string): Promise<Person> {
 }
 
 export interface Using {
-  readonly wish: Wish
+  readonly request: ChannelRequest
   /** Who may be a member, beside its owner. */
   readonly others: readonly string[]
   readonly random: () => number
@@ -58,9 +58,9 @@ export interface Using {
   readonly over: AbortSignal
 }
 
-/** Resolves when all of it is written: what `wish` then says is to come about. */
-export async function useChannel({ wish, others, random, over }: Using): Promise<void> {
-  const { database, address } = wish.owner
+/** Resolves when all of it is written: what `request` then says is to come about. */
+export async function useChannel({ request, others, random, over }: Using): Promise<void> {
+  const { database, address } = request.owner
   const some = () => ({
     members: others.filter(() => random() < 0.4),
     data: random() < 0.7 ? { color: random().toFixed(2) } : undefined,
@@ -69,37 +69,37 @@ export async function useChannel({ wish, others, random, over }: Using): Promise
   while (!over.aborted) {
     await sleep(300 + random() * 1500)
     const draw = random()
-    if (!wish.isOpen) await begin(some())
+    if (!request.isOpen) await begin(some())
     else if (draw < 0.75) await change(some())
     else await end(draw < 0.87 ? 'archive' : 'delete')
   }
 
   /** Without what the sidecar wrote there. */
-  async function begin(wished: Wished): Promise<void> {
-    const fresh = { _id: wish.id, type: 'channel', state: 'new', name: wish.id, owner: address, ...wished }
-    await edit(database, wish.id, (doc) =>
+  async function begin(requested: Requested): Promise<void> {
+    const fresh = { _id: request.id, type: 'channel', state: 'new', name: request.id, owner: address, ...requested }
+    await edit(database, request.id, (doc) =>
       !doc ? fresh : doc.state === 'closed' ? { ...fresh, _rev: doc._rev } : undefined,
     )
-    Object.assign(wish, { isOpen: true, ...wished })
+    Object.assign(request, { isOpen: true, ...requested })
   }
 
-  async function change(wished: Wished): Promise<void> {
-    await edit(database, wish.id, (doc) => ({ ...doc!, state: 'new', ...wished }))
-    Object.assign(wish, wished)
+  async function change(requested: Requested): Promise<void> {
+    await edit(database, request.id, (doc) => ({ ...doc!, state: 'new', ...requested }))
+    Object.assign(request, requested)
   }
 
   async function end(close: Close): Promise<void> {
     let isCalledOff = false
-    await edit(database, wish.id, (doc) => {
+    await edit(database, request.id, (doc) => {
       if (doc!.state === 'closing' || doc!.state === 'closed') return undefined
-      const isKnown = doc!.state === 'ready' || (doc!.state === 'new' && wish.ends.length === 0)
+      const isKnown = doc!.state === 'ready' || (doc!.state === 'new' && request.ends.length === 0)
       if (!isKnown) throw new Error('not yet')
       isCalledOff = doc!.database === undefined
       return { ...doc!, state: 'closing', close }
     })
-    await untilClosed(database, wish.id)
-    wish.isOpen = false
-    wish.ends.push({ close, isCalledOff })
+    await untilClosed(database, request.id)
+    request.isOpen = false
+    request.ends.push({ close, isCalledOff })
   }
 }
 

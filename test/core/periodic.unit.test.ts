@@ -81,7 +81,7 @@ test('nothing of those that are over is left behind in the signal, which lives a
   expect(sizes()).toBe(before)
 })
 
-test('runs that are aligned begin together, whatever they take and whenever they began', async () => {
+test('runs that are aligned begin together, also if they take long or began late', async () => {
   const clock = createManualClock()
   const log = pino({ level: 'silent' })
   const stopping = new AbortController()

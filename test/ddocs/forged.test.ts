@@ -79,7 +79,7 @@ const forged: readonly [string, Record<string, unknown>, string][] = [
   ['a large confirm code', { ...newConfirm, confirm_code: long }, 'confirm_code: expected 1 to 200 characters'],
   ['an empty confirm code', { ...newConfirm, confirm_code: '' }, 'confirm_code: expected 1 to 200 characters'],
   [
-    'the wish for credentials in a confirmation',
+    'the request for credentials in a confirmation',
     { ...newConfirm, credentials: { generate: true } },
     'credentials: expected',
   ],

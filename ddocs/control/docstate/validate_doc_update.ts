@@ -20,7 +20,7 @@ const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<ClientsType, 
   confirm: (doc, before) => [...confirmFaults(doc), ...confirmChangeFaults(doc, before)],
 }
 
-/** Documents of the sidecar's own, from whatever request. */
+/** Documents of the sidecar's own, which no client writes. */
 const RESERVED = /^(mails|guesses|config|worker|account|channel|ended|database|invitation|invitations):/
 
 export default function validate(

@@ -30,8 +30,8 @@ const MAX_REMEMBERED = 1000
 
 /**
  * The list for truth, where the feed is for speed: by the view `by_state`, key `[type, state, status, at]`, all
- * documents of the handled states that are ready, claimed, or due soon; and those in conflict, whatever
- * their state. Reads ids only.
+ * documents of the handled states that are ready, claimed, or due soon; and those in conflict, in any
+ * state. Reads ids only.
  *
  * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
  */

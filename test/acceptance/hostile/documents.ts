@@ -78,8 +78,8 @@ const forged: HostileCase[] = [
 
 const credentials: HostileCase[] = [
   ['a password in the clear', { password: 'secret' }],
-  ['a wish and a hash', { ...hash, generate: true }],
-  ['the wish for something else', { generate: 'yes' }],
+  ['a request and a hash', { ...hash, generate: true }],
+  ['the request for something else', { generate: 'yes' }],
   ['another scheme', { ...hash, password_scheme: 'simple' }],
   ['an unknown function', { ...hash, pbkdf2_prf: 'constructor' }],
   ['one iteration', { ...hash, iterations: 1 }],
