@@ -50,7 +50,7 @@ function inWords(retried: Retried): string {
     case 'retried':
       return `${retried.id} is back in state ${retried.state}`
     case 'not-found':
-      return `there is no document ${retried.id}`
+      return `there is no document "${retried.id}"`
     case 'nothing-to-retry':
       return `${retried.id} is in state ${String(retried.state)}: it neither failed nor waits`
     case 'changed':

@@ -110,9 +110,9 @@ test('a document that is not there, or that nothing is wrong with', async () => 
   const control = await createControl()
   await control.admin.put({ _id: 'fine' })
   for (const [command, id, said] of [
-    ['retry', 'nowhere', 'there is no document nowhere'],
+    ['retry', 'nowhere', 'there is no document "nowhere"'],
     ['retry', 'fine', 'it neither failed nor waits'],
-    ['explain', 'nowhere', `${control.name} has no document nowhere`],
+    ['explain', 'nowhere', `the database ${control.name} has no document "nowhere"`],
   ] as const) {
     const { code, stderr } = await runInProcess([command, control.name, id], settingsOf(control))
     expect({ command, id, code }).toEqual({ command, id, code: 1 })

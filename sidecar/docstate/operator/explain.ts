@@ -31,7 +31,7 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
   const doc = await database.find(id, { conflicts: true }, { signal })
   if (!doc) {
     await database.info({ signal }) // or there is no such database
-    throw new SidecarError('not-found', `${database.name} has no document ${id}`)
+    throw new SidecarError('not-found', `the database ${database.name} has no document "${id}"`)
   }
   const { type, state } = doc
   if (typeof type !== 'string' || typeof state !== 'string') {
