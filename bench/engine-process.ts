@@ -47,12 +47,13 @@ const engine = createEngine({
   log,
 })
 const stopping = new AbortController()
-const began = performance.now()
+const [began, cpu] = [performance.now(), process.cpuUsage()]
 const running = engine.run(stopping.signal)
 while (ran < count || engine.health().inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5))
 const seconds = (performance.now() - began) / 1000
+const { user, system } = process.cpuUsage(cpu)
 stopping.abort(new Error('done'))
 await running
 await couch.close()
-process.send!({ seconds, ran, peakBytes: process.resourceUsage().maxRSS * 1024 })
+process.send!({ seconds, cpuSeconds: (user + system) / 1e6, ran, peakBytes: process.resourceUsage().maxRSS * 1024 })
 process.disconnect()

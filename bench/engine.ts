@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import type { Machines } from '../ddocs/machine.ts'
 
 export interface EngineJob {
@@ -14,14 +14,16 @@ export interface EngineJob {
 export interface EngineResult {
   /** From the start of the engine to the last save, seconds. */
   readonly seconds: number
+  /** Processor time of its process meanwhile; versions before 2026-11-26 do not say it. */
+  readonly cpuSeconds?: number
   readonly ran: number
   readonly peakBytes: number
 }
 
-/** Runs the sidecar's engine over the documents that wait, in a process of its own. */
-export async function runEngine(job: EngineJob): Promise<EngineResult> {
-  const script = fileURLToPath(new URL('./engine-process.ts', import.meta.url))
-  const child = fork(script, [JSON.stringify(job)], { execArgv: ['--import', 'tsx'] })
+/** Runs the engine of the version in this folder over the documents that wait, in a process of its own. */
+export async function runEngine(folder: string, job: EngineJob): Promise<EngineResult> {
+  const script = join(folder, 'bench/engine-process.ts')
+  const child = fork(script, [JSON.stringify(job)], { cwd: folder, execArgv: ['--import', 'tsx'] })
   const exited = once(child, 'exit')
   const [result] = (await Promise.race([once(child, 'message'), exited])) as [EngineResult | number]
   if (typeof result !== 'object') throw new Error(`the engine's process ended with ${String(result)}`)

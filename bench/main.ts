@@ -1,19 +1,18 @@
 /**
  * `npm run bench`: what the sidecar does beside what the same CouchDB can do at best, and beside the loop that people
  * write, in one run, several rounds in turn, medians. On the server at `COUCHDB_URL`, or one started from the binary
- * at `COUCHDB_BIN`. Writes its figures to `bench/results/`. `BENCH_PARTS=latency,sharing` measures these only.
+ * at `COUCHDB_BIN`. Writes its figures to `bench/results/`. `BENCH_PARTS=latency,sharing` measures these only;
+ * `npm run bench -- --against <commit>` measures the throughput of that commit in turns with this one's.
  */
+import { parseArgs } from 'node:util'
 import { createCouch } from '../sidecar/couch/client.ts'
-import type { Machines } from '../ddocs/machine.ts'
 import { findCouchBinary, startCouchBinary } from '../test/support/couchdb-binary.ts'
-import { runLimit, runLoop } from './baselines.ts'
-import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { measureDeploy } from './deploy.ts'
 import { measureDevices } from './devices.ts'
-import { runEngine } from './engine.ts'
 import { measureVisited } from './visited-databases.ts'
 import { measureGlobalChanges } from './global-changes.ts'
 import { median } from './figures.ts'
+import { measureFollowing } from './following.ts'
 import { measureIndexes } from './indexes.ts'
 import { measureLatency } from './latency.ts'
 import { measureIdle, measurePeakMemory } from './quiet.ts'
@@ -21,6 +20,8 @@ import { measurePublish } from './publish.ts'
 import { measureRequests } from './requests.ts'
 import { measureChurn, measureShared, measureTakeover } from './sharing.ts'
 import { createReport, formatReport, saveReport, type Line } from './report.ts'
+import { measureThroughput } from './throughput.ts'
+import { otherVersion, thisVersion } from './versions.ts'
 
 const COUNT = Number(process.env.BENCH_DOCS ?? 20_000)
 const WAITING = Number(process.env.BENCH_WAITING ?? 100_000)
@@ -28,91 +29,48 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 /** In a minute: one each 5 s, at most a fifth earlier. */
 const SIGNS_OF_LIFE = 60 / 4 + 1
 
-const server = process.env.COUCHDB_URL ? undefined : await startCouchBinary(findCouchBinary() ?? missing())
+const server = process.env.COUCHDB_URL
+  ? undefined
+  : await startCouchBinary(findCouchBinary() ?? missing(), { asInstalled: true })
 const url = process.env.COUCHDB_URL ?? server!.url
+const pid = server?.pid
 const couch = createCouch({ url })
 const lines: Line[] = []
+const { against } = parseArgs({ options: { against: { type: 'string' } } }).values
+const other = against === undefined ? undefined : await otherVersion(against)
+const versions = [await thisVersion(), ...(other ? [other] : [])]
 
 try {
   const parts: Record<string, () => Promise<Line[]>> = {
     plain: () => throughput(false),
     guarded: () => throughput(true),
+    following: () => measureFollowing({ couch, url, serverPid: pid }, 2 * COUNT, ROUNDS),
     latency,
     memory: async () => [await memory()],
     idle: async () => [await idle()],
     sharing,
     publish: async () => publish(),
     deploy: () => measureDeploy(couch, 5 * COUNT),
-    updates: () => measureGlobalChanges(couch, url, server?.pid),
+    updates: () => measureGlobalChanges(couch, url, pid),
     indexes: () => measureIndexes(couch, url),
-    visited: () => measureVisited(couch, url, server?.pid),
-    requests: () => measureRequests(couch, server?.pid),
-    devices: () => measureDevices(couch, url, server?.pid),
+    visited: () => measureVisited(couch, url, pid),
+    requests: () => measureRequests(couch, pid),
+    devices: () => measureDevices(couch, url, pid),
   }
-  const wanted = process.env.BENCH_PARTS?.split(',') ?? Object.keys(parts)
+  const wanted = process.env.BENCH_PARTS?.split(',') ?? (other ? ['plain', 'guarded'] : Object.keys(parts))
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))
   const report = await createReport(couch, lines)
   console.log(`\n${formatReport(report)}`)
   console.log(await saveReport(report, 'bench/results'))
 } finally {
+  await other?.remove()
   await couch.close()
   await server?.stop()
 }
 
-/** `guarded`: with machines, so that CouchDB runs `validate_doc_update` for every write of everybody. */
-async function throughput(guarded: boolean): Promise<Line[]> {
-  const machinesOf = (mode: 'safe' | 'unsafe') => (guarded ? orderMachines(mode) : {})
-  const runs: Record<string, number[]> = {}
-  const time = async (
-    name: string,
-    machines: Machines,
-    work: (db: ReturnType<typeof couch.db>) => Promise<number | void>,
-  ) => {
-    const database = await fillDatabase(couch, COUNT, machines)
-    const began = performance.now()
-    const seconds = (await work(database)) ?? (performance.now() - began) / 1000
-    ;(runs[name] ??= []).push(COUNT / seconds)
-    progress(`${guarded ? 'guarded' : 'plain'}: ${name}: ${Math.round(COUNT / seconds)}/s`)
-    await dropDatabase(couch, database)
-  }
-  const engine = (mode: 'safe' | 'unsafe') =>
-    time(mode, machinesOf(mode), async ({ name }) => {
-      const { seconds } = await runEngine({ url, name, mode, count: COUNT, machines: machinesOf(mode) })
-      return seconds
-    })
-  for (let round = 0; round < ROUNDS; round++) {
-    await time('limit1', machinesOf('safe'), (db) => runLimit(couch, db, 1))
-    await engine('safe')
-    await time('limit2', machinesOf('unsafe'), (db) => runLimit(couch, db, 2))
-    await engine('unsafe')
-    await time('loop', machinesOf('unsafe'), (db) => runLoop(couch, url, db))
-  }
-  const rate = (name: string) => median(runs[name]!)
-  const [limit1, safe, limit2, unsafe, loop] = ['limit1', 'safe', 'limit2', 'unsafe', 'loop'].map(rate) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  const where = guarded ? 'with a machine (CouchDB checks every write)' : 'without a machine'
-  const perSecond = (value: number) => `${Math.round(value)} documents/s`
-  const ratio = (value: number, target: number) => ({
-    figure: value.toFixed(2),
-    target: `≥ ${target}`,
-    met: value >= target,
-  })
-  return [
-    { what: `${COUNT} documents ${where}: limit, one write`, figure: perSecond(limit1) },
-    { what: `${where}: safe handler`, figure: perSecond(safe) },
-    { what: `${where}: limit, two writes`, figure: perSecond(limit2) },
-    { what: `${where}: unsafe handler`, figure: perSecond(unsafe) },
-    { what: `${where}: plain nano loop (claim PUT, save PUT, 16 at a time)`, figure: perSecond(loop) },
-    { what: `${where}: safe / limit`, ...ratio(safe / limit1, 0.6) },
-    { what: `${where}: unsafe / limit`, ...ratio(unsafe / limit2, 0.6) },
-    { what: `${where}: unsafe / loop`, ...ratio(unsafe / loop, 8) },
-    { what: `${where}: limit / loop (what no handler can exceed)`, figure: (limit2 / loop).toFixed(2) },
-  ]
+function throughput(guarded: boolean): Promise<Line[]> {
+  const server = { couch, url, serverPid: pid }
+  return measureThroughput({ ...server, count: COUNT, rounds: ROUNDS, versions, guarded, progress })
 }
 
 async function latency(): Promise<Line[]> {

@@ -3,12 +3,37 @@ import { readdir, readFile, readlink } from 'node:fs/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { answerOf } from '../test/support/answers.ts'
 
-/** Resident memory and processor time of a process, by /proc. */
+/** Resident memory of a process, and processor time of it and all that it has started, by /proc. */
 export async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds: number }> {
-  const [status, stat] = [await readFile(`/proc/${pid}/status`, 'utf8'), await readFile(`/proc/${pid}/stat`, 'utf8')]
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const ticks = Number(fields[11]) + Number(fields[12]) // utime, stime: hundredths of a second
-  return { bytes: Number(/VmRSS:\s+(\d+) kB/.exec(status)![1]) * 1024, cpuSeconds: ticks / 100 }
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  const children = await childrenOf()
+  const cpu = (of: number): number => {
+    const { ticks, started } = children.get(of) ?? { ticks: 0, started: [] }
+    return started.reduce((sum, child) => sum + cpu(child), ticks)
+  }
+  return { bytes: Number(/VmRSS:\s+(\d+) kB/.exec(status)![1]) * 1024, cpuSeconds: cpu(pid) / 100 }
+}
+
+interface Process {
+  /** Processor time of it and of its children that have ended, hundredths of a second. */
+  readonly ticks: number
+  readonly started: number[]
+}
+
+async function childrenOf(): Promise<Map<number, Process>> {
+  const processes = new Map<number, Process>()
+  const stats = (await readdir('/proc'))
+    .filter((name) => /^\d+$/.test(name))
+    .map(async (name) => [Number(name), await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')] as const)
+  const parents: [number, number][] = []
+  for (const [pid, stat] of await Promise.all(stats)) {
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ') // from the third, its state, on
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) // utime, stime, cutime, cstime
+    processes.set(pid, { ticks, started: [] })
+    parents.push([Number(fields[1]), pid])
+  }
+  for (const [parent, pid] of parents) processes.get(parent)?.started.push(pid)
+  return processes
 }
 
 /** The same of a process that may be somebody else's: nothing is known of it then. */
@@ -34,6 +59,18 @@ export const difference = (now: Stats, before: Stats): Stats => ({
   requests: now.requests - before.requests - 1,
   writes: now.writes - before.writes,
 })
+
+/** Bytes that have gone over the loopback interface, with the headers of TCP, and both ways. */
+export async function loopbackBytes(): Promise<number> {
+  const lines = (await readFile('/proc/net/dev', 'utf8')).split('\n')
+  return Number(
+    lines
+      .find((line) => line.trim().startsWith('lo:'))!
+      .split(':')[1]!
+      .trim()
+      .split(/\s+/)[0],
+  )
+}
 
 /** Open sockets of a process. */
 export async function socketsOf(pid: number): Promise<number> {

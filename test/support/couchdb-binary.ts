@@ -98,17 +98,24 @@ async function onOneProcessor(command: readonly string[], port: number): Promise
   return [TASKSET, '-c', String(processors[port % processors.length]), ...command]
 }
 
-/** A node of a cluster is up before its cluster is: it has no system databases then. */
-export async function startCouchBinary(binary: string, node?: NodeSettings): Promise<PrivateCouch> {
-  const home = await mkdtemp(join(await findRoom(), 'couchdb-test-'))
+export interface BinaryOptions {
+  /** A node of a cluster is up before its cluster is: it has no system databases then. */
+  readonly node?: NodeSettings | undefined
+  /** As users run it: all processors, all threads, its own hashing, data on the disk. Otherwise it takes as little as it can. */
+  readonly asInstalled?: boolean
+}
+
+export async function startCouchBinary(binary: string, options: BinaryOptions = {}): Promise<PrivateCouch> {
+  const { node, asInstalled = false } = options
+  const home = await mkdtemp(join(asInstalled ? tmpdir() : await findRoom(), 'couchdb-test-'))
   const password = node?.password ?? randomBytes(16).toString('hex')
   const proof = node ? '_up' : '_users'
   try {
     // Below the ports that the system gives to outgoing connections, one of which might take it during a restart.
     return await startOnFreePort(randomInt(20_000, 32_000), async (port) => {
-      const env = { ...process.env, ...(await configure({ binary, home, port, password, node })) }
+      const env = { ...process.env, ...(await configure({ binary, home, port, password, node, asInstalled })) }
       const url = `http://admin:${password}@127.0.0.1:${port}`
-      const command = await onOneProcessor([binary], port)
+      const command = asInstalled ? [binary] : await onOneProcessor([binary], port)
       let running = await run({ command, home, env, url, proof })
       let copies = 0
       return {
@@ -177,10 +184,18 @@ interface ConfigureOptions {
   readonly port: number
   readonly password: string
   readonly node: NodeSettings | undefined
+  readonly asInstalled: boolean
 }
 
 /** Writes its configuration; returns the environment that leads it there. */
-async function configure({ binary, home, port, password, node }: ConfigureOptions): Promise<NodeJS.ProcessEnv> {
+async function configure({
+  binary,
+  home,
+  port,
+  password,
+  node,
+  asInstalled,
+}: ConfigureOptions): Promise<NodeJS.ProcessEnv> {
   const etc = join(dirname(binary), '..', 'etc')
   const ini = `[couchdb]
 database_dir = ${home}/data
@@ -191,15 +206,13 @@ port = ${port}
 bind_address = 127.0.0.1
 [admins]
 admin = ${password}
-[chttpd_auth]
-iterations = ${HASH_ITERATIONS}
-[log]
+${asInstalled ? '' : `[chttpd_auth]\niterations = ${HASH_ITERATIONS}\n`}[log]
 level = warning
 `
   await writeFile(join(home, 'local.ini'), ini)
   const args = (await readFile(join(etc, 'vm.args'), 'utf8')).replace(/^-(s?name|setcookie) .*$/gm, '')
   const distribution = node ? `-name ${node.name}\n-setcookie ${node.cookie}\n-start_epmd false\n` : ''
-  await writeFile(join(home, 'vm.args'), `${args}\n${THREADS}\n${distribution}`)
+  await writeFile(join(home, 'vm.args'), `${args}\n${asInstalled ? '' : THREADS}\n${distribution}`)
   return {
     COUCHDB_INI_FILES: `${join(etc, 'default.ini')} ${join(home, 'local.ini')}`,
     COUCHDB_ARGS_FILE: join(home, 'vm.args'),

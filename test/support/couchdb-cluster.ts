@@ -76,7 +76,7 @@ export async function startCluster(): Promise<CouchCluster> {
     const [cookie, password] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')]
     const names = Array.from({ length: NODES }, (_, i) => `couchdb${i + 1}@127.0.0.1`)
     const start = async (name: string) => {
-      const node = await startCouchBinary(findCouchBinary()!, { name, cookie, epmdPort, password })
+      const node = await startCouchBinary(findCouchBinary()!, { node: { name, cookie, epmdPort, password } })
       stops.push(() => node.stop())
       return node
     }
