@@ -46,7 +46,8 @@ export interface BulkRow {
 
 /** An answer of `_changes`. What stands in a row is looked at before it is used. */
 export interface ChangesPage {
-  readonly results: readonly (Readonly<Record<string, unknown>> & { readonly seq: Seq })[]
+  /** A row has no sequence where `seq_interval` leaves it out. */
+  readonly results: readonly (Readonly<Record<string, unknown>> & { readonly seq: Seq | null })[]
   readonly last_seq: Seq
   /** CouchDB only. */
   readonly pending?: number

@@ -82,7 +82,10 @@ export const bulkGot = z.object({
 /** What stands in a row is looked at by who reads it. */
 export const changesPage: Schema<ChangesPage> = z.object({
   results: z.array(
-    z.custom<ChangesPage['results'][number]>((row) => isObject(row) && isSeq(row.seq), 'expected a row'),
+    z.custom<ChangesPage['results'][number]>(
+      (row) => isObject(row) && (isSeq(row.seq) || row.seq === null),
+      'expected a row',
+    ),
   ),
   last_seq: seq,
   pending: z.number().exactOptional(),

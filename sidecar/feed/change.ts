@@ -2,7 +2,7 @@ import type { Database } from '../couch/database.ts'
 import { seqText, type Seq, type StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import { isStoredDoc } from '../couch/schemas.ts'
-import { parseLine, revsFrom, type Source } from './source.ts'
+import { parseLine, revsFrom, type ReadPage, type Source } from './source.ts'
 
 /** One row of a `_changes` feed. */
 export interface Change {
@@ -27,6 +27,7 @@ export const changesOf = (database: Database, withDocs: () => boolean = () => tr
   name: `GET /${database.name}/_changes`,
   life: (checkpoint, signal) => database.life(checkpoint, { signal }),
   open: (query, signal) => database.changes({ ...query, ...(withDocs() ? DOCS : LEAVES) }, signal),
+  page: pagesOf(database, withDocs),
   parse: (request, line) => parseLine(request, line, changeFrom),
 })
 
@@ -39,26 +40,19 @@ function changeFrom({ id, seq, deleted, changes, doc }: Fields, bytes: number): 
   return { seq, id, rev: revs[0]!, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
 }
 
-/** Some rows of a feed, and the checkpoint after them. */
-export interface Page {
-  readonly rows: readonly Change[]
-  readonly seq: Seq
-  /** How many changes are left; undefined where the server does not say it. */
-  readonly left: number | undefined
-}
-
-/** At most so many changes from a checkpoint on, with their documents, in one short request. Throws `CouchError`. */
-export type ReadPage = (since: Seq, limit: number, signal: AbortSignal) => Promise<Page>
-
+/** The changes of a database in pages, with its documents unless `withDocs` says otherwise. */
 export const pagesOf =
-  (database: Database): ReadPage =>
-  async (since, limit, signal) => {
-    const answer = await database.changesPage({ ...DOCS, since: seqText(since), limit }, { signal })
-    const { results, last_seq, pending } = answer
-    const rows = results.map((row) => {
-      const change = changeFrom(row, JSON.stringify(row).length)
+  (database: Database, withDocs: () => boolean = () => true): ReadPage<Change> =>
+  async (since, limit, options) => {
+    // A sequence for each row would cost the server as much as the rest of it.
+    const query = { ...(withDocs() ? DOCS : LEAVES), since: seqText(since), limit, seq_interval: limit }
+    const { results, last_seq, pending } = await database.changesPage(query, options)
+    const rows = results.map((row, i) => {
+      const seq = i < results.length - 1 ? since : last_seq // up to the last of them nothing is settled
+      const change = changeFrom({ ...row, seq }, JSON.stringify(row).length)
       if (change) return change
       throw new CouchError('garbled', { request: `GET /${database.name}/_changes`, reason: 'expected rows of changes' })
     })
-    return { rows, seq: last_seq, left: pending }
+    const bytes = rows.reduce((sum, row) => sum + row.bytes, 0)
+    return { rows, seq: last_seq, left: pending, bytes }
   }

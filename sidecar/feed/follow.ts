@@ -4,6 +4,8 @@ import type { Life } from '../couch/database.ts'
 import { SEQ_ZERO, seqText, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import { splitLines } from './source.ts'
+import { FeedPace } from './feed-pace.ts'
+import { PageSize } from './page-size.ts'
 import { QUIET, watchSilence } from './silence.ts'
 import type { Source } from './source.ts'
 
@@ -48,12 +50,6 @@ export interface FollowOptions<R extends Row> {
    * fill the buffers between us, and while rows wait there, send each change of a document. Default 1000.
    */
   readonly rowsAConnection?: number
-  /**
-   * When all rows of a connection came within half a second: so many times as long it rests before the next. Meanwhile
-   * the changes of one document become one row, and rows that have piled up cost the server half of what each does that
-   * is sent as it comes. Default 0.
-   */
-  readonly rest?: () => number
   /** How long to wait before asking again where a person has to mend something (a password, a right). */
   readonly slowlyMs?: number
 }
@@ -65,9 +61,8 @@ export const SLOWLY_MS = 30_000
 
 const QUIET_MS = 500
 const ROWS_A_CONNECTION = 1000
-/** Faster than this the rows of one connection are a flood. */
-const FLOOD_MS = 500
-const MOST_REST_MS = 500
+/** So many heartbeats without a sign mean a dead connection. */
+const SILENCE = 2.5
 /** Between tries to read a feed. */
 export const BACKOFF = { baseMs: 250, capMs: 15_000 }
 
@@ -78,14 +73,18 @@ export const BACKOFF = { baseMs: 250, capMs: 15_000 }
  *
  * Nothing is read ahead of the consumer but what the connection buffers, and at most `rowsAConnection`: a slow
  * consumer slows the server.
+ *
+ * What has piled up comes in pages, everything else over a connection that stays open (`feed-pace.ts`).
  */
 export async function* follow<R extends Row>(
   options: FollowOptions<R>,
   signal: AbortSignal,
 ): AsyncGenerator<FeedEvent<R>> {
-  const { source, clock, random, slowlyMs = SLOWLY_MS, rowsAConnection = ROWS_A_CONNECTION, rest = () => 0 } = options
+  const { source, clock, random, slowlyMs = SLOWLY_MS, rowsAConnection = ROWS_A_CONNECTION } = options
   let checkpoint: Checkpoint = options.from ?? { seq: SEQ_ZERO }
   let failures = 0
+  const size = new PageSize(rowsAConnection)
+  const pace = new FeedPace(source.page !== undefined, rowsAConnection)
   let isDoubtful = true // the first time, and after a break, in which an older copy may have been put back
 
   while (!signal.aborted) {
@@ -98,9 +97,15 @@ export async function* follow<R extends Row>(
       checkpoint = { seq: why ? SEQ_ZERO : checkpoint.seq, life }
       if (why) yield { kind: 'restarted', why }
       isDoubtful = false
-      for await (const event of connect(options, checkpoint.seq, signal)) {
+      const { inPages } = pace
+      const asked = size.rows
+      let [isEnd, tookMs] = [true, 0]
+      const part = inPages ? readPage(options, checkpoint.seq, size, signal) : connect(options, checkpoint.seq, signal)
+      for await (const event of part) {
         if (event.kind === 'ended') {
           checkpoint = { ...checkpoint, seq: event.seq }
+          tookMs = event.tookMs
+          isEnd = rows === 0 || (event.left === undefined ? rows < asked : event.left === 0)
           if (event.left !== undefined) yield { kind: 'left', changes: event.left }
           continue
         }
@@ -114,14 +119,16 @@ export async function* follow<R extends Row>(
           yield event
         }
       }
-      isDoubtful = rows < rowsAConnection // the server has ended it
-      if (rows > 0) {
-        const took = clock.ticks() - began
-        if (rows < rowsAConnection || took > FLOOD_MS) continue
-        const restMs = Math.min(MOST_REST_MS, took * rest())
+      if (inPages) {
+        if (!isEnd) continue
+        yield { kind: 'caught-up' }
+        const restMs = pace.pageEnded(rows, tookMs, clock.ticks())
         if (restMs > 0) await clock.sleep(restMs, signal)
         continue
       }
+      isDoubtful = rows < rowsAConnection // the server has ended it
+      pace.connectionEnded(rows, clock.ticks() - began)
+      if (rows > 0) continue
       failures += 1 // a feed that ends at once must not become a hot loop
       await clock.sleep(fullJitter(BACKOFF, failures, random), signal)
     } catch (thrown) {
@@ -129,6 +136,7 @@ export async function* follow<R extends Row>(
       if (!(thrown instanceof CouchError)) throw thrown
       failures += 1
       isDoubtful = true
+      pace.failed()
       if (isCouchError(thrown, 'bad_request') && checkpoint.seq !== SEQ_ZERO) {
         checkpoint = { ...checkpoint, seq: SEQ_ZERO }
         yield { kind: 'restarted', why: 'malformed-checkpoint' }
@@ -153,7 +161,23 @@ export function whyRestart(
 type ConnectionEvent<R> =
   | { readonly kind: 'connected' | 'caught-up' }
   | { readonly kind: 'rows'; readonly rows: readonly R[] }
-  | { readonly kind: 'ended'; readonly seq: Seq; readonly left: number | undefined }
+  | { readonly kind: 'ended'; readonly seq: Seq; readonly left: number | undefined; readonly tookMs: number }
+
+/** One page. */
+async function* readPage<R extends Row>(
+  { source, clock, heartbeatMs = HEARTBEAT_MS }: FollowOptions<R>,
+  since: Seq,
+  size: PageSize,
+  signal: AbortSignal,
+): AsyncGenerator<ConnectionEvent<R>> {
+  const began = clock.ticks()
+  const { rows, seq, left, bytes } = await source.page!(since, size.rows, { signal, timeoutMs: heartbeatMs * SILENCE })
+  const tookMs = clock.ticks() - began
+  size.took(rows.length, bytes)
+  yield { kind: 'connected' }
+  if (rows.length > 0) yield { kind: 'rows', rows }
+  yield { kind: 'ended', seq, left, tookMs }
+}
 
 /** One connection's life. Closes its request when the consumer leaves, whatever the reason. */
 async function* connect<R extends Row>(
@@ -177,7 +201,7 @@ async function* connect<R extends Row>(
     let connected = false
     let behind = true
     let count = 0
-    const silence = { quietMs: Math.min(QUIET_MS, heartbeatMs), silenceMs: heartbeatMs * 2.5 }
+    const silence = { quietMs: Math.min(QUIET_MS, heartbeatMs), silenceMs: heartbeatMs * SILENCE }
     for await (const lines of watchSilence(request, splitLines(bytes), silence)) {
       if (lines === QUIET && !connected) continue
       if (!connected) yield { kind: 'connected' }
@@ -189,7 +213,7 @@ async function* connect<R extends Row>(
         yield { kind: 'rows', rows }
       }
       const end = parsed.find((line) => line.kind === 'last-seq')
-      if (end) yield { kind: 'ended', seq: end.seq, left: end.left }
+      if (end) yield { kind: 'ended', seq: end.seq, left: end.left, tookMs: 0 }
       count += rows.length
       if (count >= rowsAConnection) return // CouchDB before 3.4 leaves it open, and sends no more
       if (behind && rows.length === 0 && (lines === QUIET || parsed.length > 0)) {

@@ -5,11 +5,13 @@ import type { Life } from '../couch/database.ts'
 import { SEQ_ZERO, type Seq } from '../couch/documents.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
 import type { Bell } from './bell.ts'
-import type { Change, ReadPage } from './change.ts'
+import type { Change } from './change.ts'
+import type { ReadPage } from './source.ts'
+import { PageSize } from './page-size.ts'
 import { BACKOFF, SLOWLY_MS, whyRestart, type FeedEvent, type Checkpoint } from './follow.ts'
 
 export interface ReadOptions {
-  readonly readPage: ReadPage
+  readonly readPage: ReadPage<Change>
   /** See `Source`. Asked before the first page, and after each failure. */
   readonly life: (checkpoint: Seq | undefined, signal: AbortSignal) => Promise<Life>
   /** Where it grows, an older copy may have been put back: `life` is asked again. */
@@ -25,11 +27,7 @@ export interface ReadOptions {
   readonly random: Random
 }
 
-/** Pages are of about so much, once it is known how large the rows are. */
-const PAGE_BYTES = 1024 * 1024
 const MOST_ROWS = 500
-/** Before it is known: a few of the largest documents that CouchDB takes are no more than it can be. */
-const FIRST_ROWS = 5
 
 /**
  * Reads the changes of a database whenever the bell rings, to their end, in short requests: nothing is open between. Tells
@@ -39,7 +37,7 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
   const { readPage, bell, semaphore, clock, random } = options
   let checkpoint: Checkpoint = options.from ?? { seq: SEQ_ZERO }
   let life: string | undefined
-  let together = FIRST_ROWS
+  const size = new PageSize(MOST_ROWS)
   let isConnected = false
   let failures = 0
   let hasFailed = false
@@ -61,16 +59,16 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
         life = found.life
         hasFailed = false
       }
-      const page = await semaphore.run(() => readPage(checkpoint.seq, together, signal))
+      const asked = size.rows
+      const page = await semaphore.run(() => readPage(checkpoint.seq, asked, { signal }))
       if (!isConnected) yield { kind: 'connected' }
       isConnected = true
       failures = 0
-      const { rows, seq } = page
+      const { rows, seq, bytes } = page
       if (rows.length > 0) yield { kind: 'rows', rows, life }
       checkpoint = { ...checkpoint, seq }
-      const bytes = rows.reduce((sum, row) => sum + row.bytes, 1)
-      const isEnd = rows.length < together
-      if (rows.length > 0) together = Math.max(1, Math.min(MOST_ROWS, Math.floor((PAGE_BYTES * rows.length) / bytes)))
+      const isEnd = rows.length < asked
+      size.took(rows.length, bytes)
       if (page.left !== undefined) yield { kind: 'left', changes: page.left }
       if (isEnd) bell.answer(heard)
       if (!bell.isRinging) yield { kind: 'caught-up' }
@@ -85,7 +83,7 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
         checkpoint = { ...checkpoint, seq: SEQ_ZERO }
         yield { kind: 'restarted', why: 'malformed-checkpoint' }
       }
-      if (isCouchError(thrown, 'garbled') || isCouchError(thrown, 'too_large')) together = Math.ceil(together / 4)
+      if (isCouchError(thrown, 'garbled') || isCouchError(thrown, 'too_large')) size.tooLarge()
       const retryInMs = thrown.retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, failures, random)
       yield { kind: 'broken', error: thrown, retryInMs }
       await clock.sleep(retryInMs, signal).catch(() => undefined)

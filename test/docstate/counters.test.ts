@@ -110,7 +110,7 @@ test('a conflict is counted when it is resolved', async () => {
 test('a feed that is read to its end is not behind; one that cannot be read is, and counts its failures', async () => {
   const db = await freshDb('counts')
   const proxy = await startFaultyProxy()
-  const { engine } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice)
+  const { engine } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice, { heartbeatMs: 1000 })
   await eventually(() => expect(engine.lag()).toEqual({ unread: 0, unsettled: 0, behindMs: 0, slowHandlers: 0 }))
   proxy.plan((request) => (isFeed(request) ? refuse(503) : undefined))
   proxy.dropConnections()
@@ -132,7 +132,7 @@ test('what the server says is left to be read is told, while it is', async () =>
   await db.bulk(Array.from({ length: 2500 }, (_, n) => JSON.stringify({ _id: `n${n}` })))
   let feeds = 0
   proxy.plan((request) => (isFeed(request) && ++feeds === 2 ? silence : undefined))
-  const { engine } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice)
+  const { engine } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice, { heartbeatMs: 1000 })
   await eventually(() => expect(engine.lag().unread).toBeGreaterThanOrEqual(1500))
   expect(engine.lag().behindMs).toBeGreaterThan(0)
   await eventually(() => expect(engine.counts.changes).toBeGreaterThan(2500)) // a pause of the server looks like the end

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { seqFrom } from '../../sidecar/couch/documents.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
 import { changesOf, type Change } from '../../sidecar/feed/change.ts'
 import { follow, type FeedEvent, type FollowOptions } from '../../sidecar/feed/follow.ts'
 import { createTestCouch, deleteDb, freshDb, needs } from '../support/couchdb.ts'
@@ -23,19 +24,25 @@ import {
 } from '../support/faulty-proxy.ts'
 
 const isFeed = (request: SeenRequest) => request.path.includes('/_changes')
+const isContinuous = (request: SeenRequest) => isFeed(request) && request.query.get('feed') === 'continuous'
+const isPage = (request: SeenRequest) => isFeed(request) && !isContinuous(request)
 
 /** A follower of a database behind a faulty proxy; everything it says is kept. */
-async function setUp(options: Partial<FollowOptions<Change>> = {}) {
+async function setUp({ hasPages = true, ...options }: Partial<FollowOptions<Change>> & { hasPages?: boolean } = {}) {
   const db = await freshDb('feed')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   const stopping = new AbortController()
   const events: FeedEvent<Change>[] = []
   const ids: string[] = []
+  const sourceOf = (database: Database) => {
+    const { page, ...source } = changesOf(database)
+    return hasPages ? { ...source, page: page! } : source
+  }
   const run = async () => {
     const feed = follow(
       {
-        source: changesOf(couch.db(db.name)),
+        source: sourceOf(couch.db(db.name)),
         clock: systemClock,
         random: () => 0.5,
         heartbeatMs: 200,
@@ -100,8 +107,12 @@ const passing: [string, Fault][] = [
   ['a server that takes the request and stays silent', silence],
   ['silence in the middle, without a heartbeat', silenceAfterBytes(1500)],
 ]
-test.each(passing)('survives %s, and no document is missing', async (_, fault) => {
-  const { db, proxy, ids, start, kinds } = await setUp()
+const inBoth = passing.flatMap(([name, fault]) => [
+  [name, 'a page', fault] as const,
+  [name, 'a connection', fault] as const,
+])
+test.each(inBoth)('survives %s in %s, and no document is missing', async (_, where, fault) => {
+  const { db, proxy, ids, start, kinds } = await setUp(where === 'a page' ? {} : { hasPages: false })
   await write(db, 0, 40)
   proxy.next(fault, isFeed)
   start()
@@ -169,7 +180,7 @@ test.each([
   ['that ends it', inPieces(300)],
   ['that leaves it open', withoutLimit],
 ])('a connection is exchanged after a number of rows, on a server %s', async (_, fault) => {
-  const { db, proxy, ids, kinds, start } = await setUp({ rowsAConnection: 8 })
+  const { db, proxy, ids, kinds, start } = await setUp({ hasPages: false, rowsAConnection: 8 })
   await write(db, 0, 50)
   proxy.plan((request) => (isFeed(request) ? fault : undefined))
   start()
@@ -264,7 +275,7 @@ test('a slow consumer slows the server: rows are not read ahead', async () => {
 
 test('with the end of each connection it says how many changes the server has left', async () => {
   needs('feed parameters')
-  const { db, events, kinds, start } = await setUp({ rowsAConnection: 10 })
+  const { db, events, kinds, start } = await setUp({ hasPages: false, rowsAConnection: 10 })
   await write(db, 0, 35)
   start()
   await eventually(() => expect(kinds()).toContain('caught-up'))
@@ -279,10 +290,39 @@ test('an abort closes the request at once, and the follower ends', async () => {
   proxy.next((exchange) => {
     void exchange.wait(60_000).then(() => (gone = true)) // ends early when the client goes
     return pass(exchange)
-  }, isFeed)
+  }, isContinuous)
   start()
   await eventually(() => expect(kinds()).toContain('caught-up'))
+  await eventually(() => expect(proxy.requests.filter(isContinuous)).toHaveLength(1))
   expect(gone).toBe(false)
   await stop()
   await eventually(() => expect(gone).toBe(true), { within: 1000 })
+})
+
+test('what has piled up is read in pages, then a connection stays open', async () => {
+  const { db, proxy, ids, start } = await setUp()
+  await write(db, 0, 700)
+  start()
+  await eventually(() => expect(distinct(ids)).toEqual(all(700)))
+  await eventually(() => expect(proxy.requests.filter(isContinuous)).toHaveLength(1))
+  await write(db, 700, 702)
+  await eventually(() => expect(distinct(ids)).toEqual(all(702)))
+  expect(ids, 'no row comes twice').toHaveLength(702)
+  expect(proxy.requests.filter(isContinuous)).toHaveLength(1)
+  expect(proxy.requests.filter(isPage).length).toBeLessThan(20)
+})
+
+test('a flood is read in pages with rests between, and a connection is opened when it is over', async () => {
+  const { db, proxy, ids, start } = await setUp({ rowsAConnection: 50 })
+  start()
+  await eventually(() => expect(proxy.requests.filter(isContinuous)).toHaveLength(1))
+  const before = proxy.requests.filter(isPage).length
+  for (let round = 0; round < 20; round++) await write(db, round * 60, round * 60 + 60)
+  await eventually(() => expect(distinct(ids)).toEqual(all(1200)))
+  expect(proxy.requests.filter(isPage).length).toBeGreaterThan(before)
+  const open = proxy.requests.filter(isContinuous).length
+  await new Promise((resolve) => setTimeout(resolve, 1500)) // no page after page while nothing comes
+  expect(proxy.requests.filter(isContinuous).length).toBeLessThanOrEqual(open + 1)
+  await write(db, 1200, 1201)
+  await eventually(() => expect(ids).toContain('d1200'))
 })

@@ -35,6 +35,8 @@ interface Found {
 
 /** So many wait to be read; then the feed waits. */
 const MOST_UNREAD = 5 * MOST
+/** Where more than this part of the rows is wanted, it is cheaper to have all documents with them. */
+const WANTED = 1 / 2
 
 /**
  * Brings the rows of a feed to the dispatch. Where several workers share the work they come without documents, and those
@@ -46,6 +48,7 @@ export class RowDispatcher {
   /** Ids, each with what is to be called when its row is settled. */
   #unread = new Map<string, () => void>()
   #reading = false
+  #wantsDocs = true
 
   constructor(options: RowDispatcherOptions) {
     this.#options = options
@@ -55,6 +58,7 @@ export class RowDispatcher {
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
     const { dispatch, classify, clock, onUndeclared } = this.#options
     let hasUndeclared = false
+    let wanted = 0
     for (const row of rows) {
       const { seq, id, rev, branched, doc, deleted, bytes } = row
       const classification = doc && !deleted ? classify(doc, clock.now()) : undefined
@@ -63,14 +67,17 @@ export class RowDispatcher {
         dispatch.pass(id, rev)
         progress.skip(seq)
       } else if (doc) {
+        if (!dispatch.attempts.has(id)) wanted += 1
         const isPast = () => !doc._conflicts && !branched && dispatch.isPast(id, rev)
         await this.#offer({ doc, bytes, isPast, settled: progress.begin(seq) }, signal)
       } else if (this.#isToRead(row)) {
+        wanted += 1
         const settled = progress.begin(seq)
         this.#unread.get(id)?.() // the later row holds the place
         this.#unread.set(id, settled)
       } else progress.skip(seq)
     }
+    this.#wantsDocs = wanted > rows.length * WANTED
     if (hasUndeclared) onUndeclared()
     this.#changes.changed()
     await this.#changes.until(() => this.#unread.size < MOST_UNREAD, signal)
@@ -87,6 +94,11 @@ export class RowDispatcher {
       for (const [id] of some) this.#unread.delete(id)
       await this.#readAndOffer(new Map(some), signal)
     }
+  }
+
+  /** Whether enough of the last rows were read for their documents: most are not if we wrote them ourselves. */
+  get wantsDocs(): boolean {
+    return this.#wantsDocs
   }
 
   /** Whether something waits to be read, or is being read. */

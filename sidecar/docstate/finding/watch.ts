@@ -36,8 +36,6 @@ export interface WatchOptions {
   readonly onDdoc: (rev: string, signal: AbortSignal) => Promise<void>
 }
 
-/** With others who read the same feed: most of the time one server serves them all. */
-const REST = 4
 const SAVE_EVERY_MS = 5000
 
 /**
@@ -116,11 +114,10 @@ export class Watch {
   }
 
   readonly #follow: ReadFeed = (from, signal) => {
-    const { database, partition, checkpoints, clock, random, heartbeatMs } = this.#options
+    const { database, partition, rowDispatcher, checkpoints, clock, random, heartbeatMs } = this.#options
     const options = {
-      ...{ source: changesOf(database, () => !partition.hasEquals()), from, clock, random },
+      ...{ source: changesOf(database, () => !partition.hasEquals() && rowDispatcher.wantsDocs), from, clock, random },
       isPutBack: (signal: AbortSignal) => checkpoints.isPutBack(signal),
-      rest: () => (partition.hasEquals() ? REST : 0),
     }
     return follow({ ...options, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }, signal)
   }

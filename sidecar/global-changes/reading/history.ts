@@ -2,7 +2,7 @@ import type { Couch } from '../../couch/client.ts'
 import { seqFrom, seqText, type Seq } from '../../couch/documents.ts'
 import { CouchError } from '../../couch/errors.ts'
 import { changesAt } from '../../couch/shard-seqs.ts'
-import { parseLine } from '../../feed/source.ts'
+import { hasSeq, parseLine } from '../../feed/source.ts'
 import { updateFrom, type Update } from './update.ts'
 
 /** The end of the feed, wherever that is when it is asked for. */
@@ -39,7 +39,7 @@ export function createHistory(couch: Couch, name: string): History {
       const { results, last_seq } = await couch.db(name).changesPage(query, { signal })
       if (results.length > limit) return { updates: [], seq: since, isLast: false } // PouchDB takes a limit of 0 for 1
       const updates = results.map((row) => {
-        const update = updateFrom(row)
+        const update = hasSeq(row) ? updateFrom(row) : undefined
         if (!update) throw expected('a row with an id and a revision')
         return update
       })

@@ -18,7 +18,7 @@ export async function readRows(events: Database): Promise<Rows> {
   const rows = new Map<string, { [E in DatabaseEvent]?: Row }>()
   const { results } = await events.changesPage({})
   results.forEach((change, place) => {
-    const { event, rev } = updateFrom(change)!
+    const { event, rev } = updateFrom({ ...change, seq: change.seq! })!
     if (event) rows.set(event.database, { ...rows.get(event.database), [event.event]: { times: parseInt(rev), place } })
   })
   return rows
