@@ -71,7 +71,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log })
   const queueOf = createHandlerQueues(byteBudget, (registration) =>
     createRunAttempt({
-      ...{ registration, claims, execute, saveOutcome, quarantine, telemetry, closing },
+      ...{ registration, claims, execute, saveOutcome, quarantine, telemetry, ticks, closing },
+      unread: () => watch.lag.changes,
       winClaim: createWinClaim({ registration, claims, branchCheck, telemetry, log, closing }),
     }),
   )

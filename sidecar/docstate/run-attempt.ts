@@ -32,27 +32,33 @@ export interface RunAttemptOptions {
   /** One for all handlers of the process. */
   readonly quarantine: Quarantine
   readonly telemetry: Telemetry
+  /** Changes of the database that were not read yet. */
+  readonly unread: () => number
+  /** A clock that never jumps, milliseconds. */
+  readonly ticks: () => number
   /** Aborted once no further handler may start. */
   readonly closing: AbortSignal
 }
 
 export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
-  const { registration, claims, winClaim, execute, saveOutcome, quarantine, telemetry, closing } = options
+  const { registration, claims, winClaim, execute, saveOutcome, quarantine, telemetry, unread, ticks, closing } = options
   const counts = telemetry.counts.of(registration)
-  const turns = new Turns(registration.options.concurrency)
   const isUnsafe = registration.mode === 'unsafe'
+  const { concurrency } = registration.options
+  const turns = new Turns({ concurrency, hasClaims: isUnsafe, unread, ticks })
 
   async function run(attempt: Attempt, turn: Turn): Promise<AttemptEnd> {
     const lost = timesLost(attempt.before)
     const closed = quarantine.enter(lost)
     if (closed) await closed
     try {
-      if (isUnsafe) await turn.mayBegin()
+      if (isUnsafe) await turn.mayClaim()
       if (closing.aborted) return 'given-up'
       if (attempt.outdated || attempt.maybeBranched) return 'look-again'
       const end = isUnsafe ? await winClaim(attempt, turn) : undefined
       if (end) return end
 
+      turn.begins()
       const executing = execute(attempt) // calls the handler at once
       turn.letOthersBegin()
       const outcome = await executing
