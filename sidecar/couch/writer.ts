@@ -48,6 +48,8 @@ type Kind = 'first' | 'other'
 const kindOf = ({ options }: Pending): Kind => (options.first ? 'first' : 'other')
 
 const MAX_DOCS = 1000
+/** Rows of an answer of which all that follows is done in one turn of the event loop. */
+const ROWS_TOGETHER = 250
 const MAX_BYTES = 4 * 1024 * 1024
 /** Refusals of a whole request that one document in it may have earned: it is halved until that one is alone. */
 const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
@@ -123,8 +125,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
       }
       const limit = timeoutMs !== undefined && { timeoutMs }
       const rows = await database.bulk(texts, { signal, first: true, onSent, ...limit })
-      const rowOf = new Map(rows.map((row) => [row.id, row]))
-      for (const pending of batch) takeRow(pending, rowOf.get(pending.id), again)
+      void takeRows(batch, rows, again)
     } catch (thrown) {
       if (!isCouchError(thrown) || !ABOUT_ONE.includes(thrown.code)) for (const pending of batch) lose(pending, thrown)
       else if (batch.length === 1) settle(batch[0]!, { kind: 'refused', code: thrown.code, reason: thrown.reason })
@@ -133,6 +134,15 @@ export function createWriter(database: Database, options: WriterOptions): Writer
         await commit(batch.slice(0, half), true)
         await commit(batch.slice(half), true)
       }
+    }
+  }
+
+  /** A part at a time, so that the next request has left before all of what follows from this one is done. */
+  async function takeRows(batch: readonly Pending[], rows: readonly BulkRow[], again: boolean): Promise<void> {
+    const rowOf = new Map(rows.map((row) => [row.id, row]))
+    for (const [i, pending] of batch.entries()) {
+      if (i > 0 && i % ROWS_TOGETHER === 0) await new Promise(setImmediate)
+      takeRow(pending, rowOf.get(pending.id), again)
     }
   }
 

@@ -42,7 +42,7 @@ export class Attempt {
   seen: string | undefined
   #mutex: Mutex | undefined
   #stopped: Error | undefined
-  #ended: Error | undefined
+  #ended = false
   #controller: AbortController | undefined
   #onStop: ((reason: Error) => void) | undefined
 
@@ -81,7 +81,7 @@ export class Attempt {
   /** Aborts when the attempt is stopped, and with the end of its handler. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
-    const reason = this.#stopped ?? this.#ended
+    const reason = this.#stopped ?? (this.#ended ? hasEnded() : undefined)
     if (reason) this.#controller.abort(reason)
     return this.#controller.signal
   }
@@ -95,8 +95,8 @@ export class Attempt {
 
   /** Its handler has ended: what it left running is told so. */
   end(): void {
-    this.#ended = new Error('the handler has ended')
-    this.#controller?.abort(this.#ended)
+    this.#ended = true
+    this.#controller?.abort(hasEnded())
   }
 
   /** Does not wait for work that does not listen to its signal; what it still does counts for nothing. */
@@ -110,6 +110,8 @@ export class Attempt {
     }
   }
 }
+
+const hasEnded = () => new Error('the handler has ended')
 
 /** `ctx.key`: the same for every try of one entry on any worker, since all of them read it off the document. */
 export function entryKey(database: string, { id, registration, entry }: Attempt): string {
