@@ -41,7 +41,8 @@ export interface RunAttemptOptions {
 }
 
 export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
-  const { registration, claims, winClaim, execute, saveOutcome, quarantine, telemetry, unread, ticks, closing } = options
+  const { registration, claims, winClaim, execute, saveOutcome, quarantine, telemetry, unread, ticks, closing } =
+    options
   const counts = telemetry.counts.of(registration)
   const isUnsafe = registration.mode === 'unsafe'
   const { concurrency } = registration.options
