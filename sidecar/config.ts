@@ -28,6 +28,8 @@ export interface Config {
   /** Mails by which one owner invites others within an hour. */
   readonly invitesPerOwner: number
   readonly channelsPerOwner: number
+  /** Shards (`q`) of databases made for users and channels. */
+  readonly shards: number
   /** Folders of design documents for each channel. */
   readonly channelDdocs: readonly string[]
   readonly confirmExpiryMs: number
@@ -86,6 +88,7 @@ export function loadConfig(sources: Sources): Config {
     mailsPerOwner: values.SIDECAR_MAILS_PER_OWNER,
     invitesPerOwner: values.SIDECAR_INVITES_PER_OWNER,
     channelsPerOwner: values.SIDECAR_CHANNELS_PER_OWNER,
+    shards: values.SIDECAR_SHARDS,
     channelDdocs: values.SIDECAR_CHANNEL_DDOCS ?? [],
     confirmExpiryMs: values.SIDECAR_CONFIRM_EXPIRY,
     inboxRate: values.SIDECAR_INBOX_RATE,

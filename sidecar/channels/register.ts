@@ -4,10 +4,8 @@ import { createAccounts, type Accounts } from '../accounts/accounts.ts'
 import { giveUserId } from '../accounts/account-new.ts'
 import { mergeAccount } from '../accounts/merge-account.ts'
 import type { Clock } from '../core/clock.ts'
-import type { Couch } from '../couch/client.ts'
 import { ddocsFolder } from '../deploy/compile.ts'
-import type { Compiler } from '../deploy/compiler.ts'
-import { makeDatabase } from '../deploy/make-database.ts'
+import { makeDatabase, type MakeOptions } from '../deploy/make-database.ts'
 import type { Control } from '../docstate/control.ts'
 import { forget } from '../docstate/handler-options.ts'
 import { UNTIL_DONE } from '../docstate/handler-options.ts'
@@ -29,9 +27,7 @@ import { mergeChannel } from './requests/merge-channel.ts'
 import { leave } from './requests/subscription-left.ts'
 import { activate } from './requests/subscription-new.ts'
 
-export interface ChannelsOptions {
-  readonly couch: Couch
-  readonly compiler: Compiler
+export interface ChannelsOptions extends MakeOptions {
   readonly controlDb: string
   readonly templates: Templates
   readonly clock: Clock
@@ -58,6 +54,7 @@ export function createChannels(options: ChannelsOptions): Channels {
   const {
     couch,
     compiler,
+    shards,
     controlDb,
     templates,
     clock,
@@ -71,7 +68,8 @@ export function createChannels(options: ChannelsOptions): Channels {
   const accounts = createAccounts(database)
   const records = createRecords(database)
   const newcomers = createNewcomers({ accounts, records, control: database, clock })
-  const making = { couch, compiler, templates: [ddocsFolder('channel'), ...channelDdocs].map((folder) => ({ folder })) }
+  const make = { couch, compiler, shards }
+  const making = { ...make, templates: [ddocsFolder('channel'), ...channelDdocs].map((folder) => ({ folder })) }
   const userTemplates = [{ folder: ddocsFolder('user'), machines }]
 
   return {
@@ -79,7 +77,7 @@ export function createChannels(options: ChannelsOptions): Channels {
     registerControl(control) {
       control.unsafe('account', 'new', giveUserId({ controlDb }), { ...UNTIL_DONE, onLost: 'retry' })
       const makeUserDatabase = (name: string, role: string, signal: AbortSignal) =>
-        makeDatabase({ couch, compiler }, { name, role, templates: userTemplates }, { signal })
+        makeDatabase(make, { name, role, templates: userTemplates }, { signal })
       control.safe('account', 'changed', reconcile({ couch, control: database, makeUserDatabase, syncUrl }), UNTIL_DONE)
       control.safe('channel_record', 'new', makeChannel(making), UNTIL_DONE)
       control.safe('channel_record', 'changed', notifyMembers({ couch, accounts, newcomers }), UNTIL_DONE)

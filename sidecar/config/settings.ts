@@ -96,6 +96,10 @@ export const settings = z.object({
     argument: 'number',
     meaning: 'maximum channels of one owner, archived ones included; each channel is a database',
   }),
+  SIDECAR_SHARDS: described(whole(1, 256).prefault('1'), {
+    argument: 'number',
+    meaning: 'shards (q) of each database that is made for a user or a channel; databases that exist keep theirs',
+  }),
   SIDECAR_CHANNEL_DDOCS: described(folders.optional(), {
     argument: 'folders',
     meaning: 'your own design documents for each channel: folders in the couchapp layout, separated by commas',

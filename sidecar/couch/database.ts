@@ -58,8 +58,8 @@ export interface Database {
   info(options?: CallOptions): Promise<DbInfo>
   /** As it is now, and whether it has lost changes that were before this place (`shard-seqs.ts`). */
   life(place: Seq | undefined, options?: CallOptions): Promise<Life>
-  /** Makes the database; one that exists already is fine. True if it was made now. */
-  create(options?: CallOptions): Promise<boolean>
+  /** Makes the database, with so many shards or as the server has it; one that exists is fine. True if it was made now. */
+  create(options?: CallOptions, shards?: number): Promise<boolean>
   /** Deletes the database; one that is not there is fine. True if it was deleted now. */
   drop(options?: CallOptions): Promise<boolean>
   /** As it is: an admin may have written anything. */
@@ -143,9 +143,9 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       const isBehind = place !== undefined && (await isBehindCheckpoint(couch, info, place, options))
       return { life: info.instance_start_time, isBehind, copies: info.cluster?.n ?? 1 }
     },
-    async create(options) {
+    async create(options, shards) {
       try {
-        await call(done, { method: 'PUT' }, options)
+        await call(done, { method: 'PUT', ...(shards !== undefined && { query: { q: shards } }) }, options)
         return true
       } catch (thrown) {
         if (isCouchError(thrown, 'exists')) return false

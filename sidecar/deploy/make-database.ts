@@ -6,6 +6,13 @@ import { isCouchError } from '../couch/errors.ts'
 import type { Compiler, Template } from './compiler.ts'
 import { deployDdocs } from './deploy.ts'
 
+export interface MakeOptions {
+  readonly couch: Couch
+  readonly compiler: Compiler
+  /** `q` of the database. */
+  readonly shards: number
+}
+
 export interface WantedDatabase {
   readonly name: string
   /** Users with this role, and server admins, may read and write documents there. */
@@ -18,12 +25,12 @@ export interface WantedDatabase {
  * before anything is in it. Throws `CouchError`, `DeployError`.
  */
 export async function makeDatabase(
-  { couch, compiler }: { readonly couch: Couch; readonly compiler: Compiler },
+  { couch, compiler, shards }: MakeOptions,
   { name, role, templates }: WantedDatabase,
   options: { readonly signal: AbortSignal },
 ): Promise<void> {
   const database = couch.db(name)
-  await database.create(options)
+  await database.create(options, shards)
   await secure(database, securityFor(role), options)
   const deployments = [{ database: name, templates }]
   await deployDdocs({ couch, compiler, deployments, createDatabases: false, signal: options.signal })

@@ -33,6 +33,15 @@ test('a channel is made, and is on all devices of its owner', async () => {
   })
 })
 
+test('databases of users and channels have as many shards as is set', async () => {
+  needs('node endpoints')
+  const { couch, control, ann, database, own } = await startWithOwner({ config: { shards: 3 } })
+  await own.put(channel(ann, 'photos'))
+  const { database: name } = await inState(couch, database, 'photos', 'ready')
+  for (const db of [database, String(name)]) expect((await couch.db(db).info()).cluster).toMatchObject({ q: 3 })
+  expect((await control.info()).cluster).not.toMatchObject({ q: 3 })
+})
+
 test("a user's databases are for the user's devices alone, and none of them is a database admin", async () => {
   needs('guarded find')
   const controlDb = createControlDb()

@@ -174,7 +174,9 @@ test('a worker that is late, and fails, leaves no database behind', async () => 
   await control.put(closed)
   const ctx = { signal: new AbortController().signal, find: (id: string) => control.find(id) } as unknown as Context
   const late = { ...closed, state: 'new', close: undefined } as unknown as StoredRecord
-  const making = makeChannel({ couch, compiler: createCompiler(), templates: [{ folder: '/nonexistent' }] })(late, ctx)
+  const making = makeChannel({
+    ...{ couch, compiler: createCompiler(), shards: 1, templates: [{ folder: '/nonexistent' }] },
+  })(late, ctx)
   await expect(making).rejects.toThrow('/nonexistent')
   expect(await exists(name)).toBe(false)
 })
@@ -187,7 +189,7 @@ test.each(sample(['delete', 'archive'], 2))(
     await inState(couch, anns, 'photos', 'closed')
     const [name, wanted] = [String(ready.database), { role: String(ready.database), templates: [] }]
     await makeDatabase(
-      { couch, compiler: createCompiler() },
+      { couch, compiler: createCompiler(), shards: 1 },
       { name, ...wanted },
       { signal: new AbortController().signal },
     )

@@ -60,7 +60,7 @@ export async function startWorker(
   const clock = systemClock
   const settings = {
     ...{ controlDb, databases: [controlDb], confirmExpiryMs: 3_600_000, mailsPerOwner: 5, invitesPerOwner: 20 },
-    ...{ channelsPerOwner: 100, channelDdocs: [], couchdbPublicUrl: undefined, ...config },
+    ...{ channelsPerOwner: 100, shards: 1, channelDdocs: [], couchdbPublicUrl: undefined, ...config },
   } as unknown as Config
   const templates = loadTemplates()
   const handlers = createControl({})

@@ -40,6 +40,7 @@ describe('the settings', () => {
       mailsPerOwner: 5,
       invitesPerOwner: 20,
       channelsPerOwner: 100,
+      shards: 1,
       channelDdocs: [],
       confirmExpiryMs: 86_400_000,
       inboxRate: 30,

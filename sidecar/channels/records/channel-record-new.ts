@@ -2,29 +2,27 @@ import type { Couch } from '../../couch/client.ts'
 import type { CallOptions } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/errors.ts'
-import type { Compiler, Template } from '../../deploy/compiler.ts'
-import { makeDatabase } from '../../deploy/make-database.ts'
+import type { Template } from '../../deploy/compiler.ts'
+import { makeDatabase, type MakeOptions } from '../../deploy/make-database.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isCalledOff } from '../ending.ts'
 import { endDatabase } from './end-database.ts'
 import { isRecord, type ChannelRecord, type Close, type StoredRecord } from '../documents.ts'
 
-export interface MakingOptions {
-  readonly couch: Couch
-  readonly compiler: Compiler
+export interface MakingOptions extends MakeOptions {
   /** What each channel gets. */
   readonly templates: readonly Template[]
 }
 
 /** channel_record new → changed: the database is there, closed to all but its members-to-be. Or → closing: called off. */
 export const makeChannel =
-  ({ couch, compiler, templates }: MakingOptions) =>
+  ({ couch, templates, ...making }: MakingOptions) =>
   async (record: StoredRecord, ctx: Context) => {
     const options = { signal: ctx.signal }
     const { database: name, role } = record
     const wanted = { name, role, templates }
     try {
-      await makeDatabase({ couch, compiler }, wanted, options)
+      await makeDatabase({ couch, ...making }, wanted, options)
       await describe(couch, record, options)
     } finally {
       const end = endOf(await ctx.find(record._id), name)
