@@ -22,12 +22,16 @@ export interface Change {
 const LEAVES = { style: 'all_docs' }
 const DOCS = { ...LEAVES, include_docs: true, conflicts: true }
 
-/** The changes of a database, with its documents unless `withDocs` says otherwise when a connection is opened. */
-export const changesOf = (database: Database, withDocs: () => boolean = () => true): Source<Change> => ({
+/** The changes of a database, with its documents unless it is said otherwise when a connection is opened, or a page is read. */
+export const changesOf = (
+  database: Database,
+  withDocs: () => boolean = () => true,
+  pagesWithDocs = withDocs,
+): Source<Change> => ({
   name: `GET /${database.name}/_changes`,
   life: (checkpoint, signal) => database.life(checkpoint, { signal }),
   open: (query, signal) => database.changes({ ...query, ...(withDocs() ? DOCS : LEAVES) }, signal),
-  page: pagesOf(database, withDocs),
+  page: pagesOf(database, pagesWithDocs),
   parse: (request, line) => parseLine(request, line, changeFrom),
 })
 

@@ -119,6 +119,18 @@ test('what the feed does not tell is found by looking', async () => {
   await eventually(async () => expect(await stateOf(db, 'p')).toBe('invoiced'))
 })
 
+test('a connection that stays open carries documents, also where the last rows were of own writes', async () => {
+  const { db, proxy, through } = await setUp()
+  await startRig(through, invoice([]))
+  await eventually(() => expect(proxy.requests.filter(isContinuous)).toHaveLength(1))
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  await proxy.down()
+  await proxy.up()
+  await eventually(() => expect(proxy.requests.filter(isContinuous).length).toBeGreaterThan(1))
+  for (const { query } of proxy.requests.filter(isContinuous)) expect(query.get('include_docs')).toBe('true')
+})
+
 /** A feed that lives and never tells anything. */
 const silentFeed: Fault = async (exchange) => {
   const beats = async function* () {

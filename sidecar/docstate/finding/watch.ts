@@ -115,8 +115,9 @@ export class Watch {
 
   readonly #follow: ReadFeed = (from, signal) => {
     const { database, partition, rowDispatcher, checkpoints, clock, random, heartbeatMs } = this.#options
+    const isAlone = () => !partition.hasEquals()
     const options = {
-      ...{ source: changesOf(database, () => !partition.hasEquals() && rowDispatcher.wantsDocs), from, clock, random },
+      ...{ source: changesOf(database, isAlone, () => isAlone() && rowDispatcher.wantsDocs), from, clock, random },
       isPutBack: (signal: AbortSignal) => checkpoints.isPutBack(signal),
     }
     return follow({ ...options, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) }, signal)
