@@ -132,6 +132,10 @@ const medianOf = (costs: readonly Cost[]): Cost => {
   return { perSecond, serverMs, ownMs, requests, bytes }
 }
 
-const costFigure = ({ perSecond, serverMs, ownMs, requests, bytes }: Cost): string =>
-  `${Math.round(perSecond)} documents/s; for each ${serverMs.toFixed(2)} ms of CouchDB’s processor, ${ownMs.toFixed(2)} ms of ` +
-  `its client’s, ${requests.toFixed(3)} requests, ${Math.round(bytes)} bytes`
+const costFigure = ({ perSecond, serverMs, ownMs, requests, bytes }: Cost): string => {
+  const own = Number.isNaN(ownMs) ? '' : `, ${ownMs.toFixed(2)} ms of its client’s`
+  return (
+    `${Math.round(perSecond)} documents/s; for each ${serverMs.toFixed(2)} ms of CouchDB’s processor${own}, ` +
+    `${requests.toFixed(3)} requests, ${Math.round(bytes)} bytes`
+  )
+}
