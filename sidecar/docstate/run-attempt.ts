@@ -8,7 +8,7 @@
  *        ├───────────┴──> look-again    it has changed meanwhile, has branches, or its holder is unknown
  *        └──────────────> given-up      the sidecar stops
  *
- * Safe handlers need no claim. At most `concurrency` documents of one handler are past `waiting` (`turns.ts`).
+ * Safe handlers need no claim. At most `concurrency` documents of one handler are in `executing`, and few more are claimed (`turns.ts`).
  */
 import type { Claims } from './claims/claims.ts'
 import type { WinClaim } from './claims/win-claim.ts'

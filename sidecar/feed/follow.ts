@@ -46,8 +46,9 @@ export interface FollowOptions<R extends Row> {
   /** How often the server writes a heartbeat. Two and a half of them without one mean a dead connection. */
   readonly heartbeatMs?: number
   /**
-   * After so many rows the next connection is asked for, when the consumer wants more. Without an end the server would
-   * fill the buffers between us, and while rows wait there, send each change of a document. Default 1000.
+   * The most rows of a page. After so many rows the next connection is asked for, when the consumer wants more. Without
+   * an end the server would fill the buffers between us, and while rows wait there, send each change of a document.
+   * Default 1000.
    */
   readonly rowsAConnection?: number
   /** How long to wait before asking again where a person has to mend something (a password, a right). */
