@@ -44,7 +44,7 @@ export async function startRig(
     clock: systemClock,
     random: Math.random,
     log,
-    heartbeatMs: 500,
+    heartbeatMs: 2000, // a machine that is busy for a second is not a dead connection
     ...options,
   })
   const stopping = new AbortController()
