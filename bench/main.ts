@@ -90,8 +90,8 @@ async function memory(): Promise<Line> {
   return {
     what: `peak memory, ${WAITING} documents waiting`,
     figure: `${mb.toFixed(0)} MB`,
-    target: '≤ 200 MB',
-    met: mb <= 200,
+    target: '≤ 120 MB',
+    met: mb <= 120,
   }
 }
 
