@@ -20,6 +20,7 @@ export type { Registry, RegisterOptions, Ref, Subscriber } from './workers/regis
 export type { Membership } from './workers/role.ts'
 export type { Member, WorkerOptions } from './workers/documents.ts'
 export type { Doc, StoredDoc } from './couch/documents.ts'
-export { Reject } from './core/errors.ts'
+export { Reject, RetryLater } from './core/errors.ts'
+export type { Duration } from './core/duration.ts'
 export { CouchError } from './couch/errors.ts'
 export { defineMachines, type Machine, type Machines, type State, type Writer } from '../ddocs/machine.ts'

@@ -3,9 +3,9 @@
  * error message is the phrase that follows "expected" in a fault.
  */
 import { z } from 'zod'
+import { measure, parseDuration } from '../core/duration.ts'
 import { parseSender } from '../mail/address.ts'
 
-const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const BYTES = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 } as const
 
 /** Text that `parse` understands; `undefined` from it is a fault. */
@@ -25,17 +25,11 @@ export const whole = (from: number, to: number) => {
   })
 }
 
-function measure(text: string, units: Readonly<Record<string, number>>): number | undefined {
-  const [, number = '', unit = ''] = /^(\d{1,9})\s*([a-z]+)$/i.exec(text) ?? []
-  const size = units[unit.toLowerCase()]
-  return size === undefined ? undefined : Number(number) * size
-}
-
 /** A time such as `24h`, in milliseconds. */
 export const duration = (from: string) =>
   parsed(`a time of at least ${from}, such as 90s, 30m or 24h`, (text) => {
-    const ms = measure(text, MS)
-    return ms !== undefined && ms >= (measure(from, MS) ?? 0) ? ms : undefined
+    const ms = parseDuration(text)
+    return ms !== undefined && ms >= (parseDuration(from) ?? 0) ? ms : undefined
   })
 
 /** A size such as `16mb`, in bytes. */

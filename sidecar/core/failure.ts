@@ -11,7 +11,7 @@ const MAX_STACK = 4000
 const MAX_CAUSES = 5
 
 /** How a value that is no error is shown. Neither getters nor traps of a proxy are called. */
-const SHOWN = { depth: 2, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 10, customInspect: false }
+export const SHOWN = { depth: 2, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 10, customInspect: false }
 
 /** At most so many characters. Half a surrogate pair has no UTF-8, and CouchDB would refuse it. */
 export function cut(text: string, most: number): string {

@@ -145,6 +145,11 @@ export const handlerMetrics = defineMetrics({
     }),
     handler_duration_seconds: histogram('seconds', 'How long the runs took, saving not included.', EXECUTE),
     handler_running: gauge('runs', 'Runs under way.', EXECUTE),
+    handler_overdue: gauge(
+      'runs',
+      'Runs whose time was up, and that have not ended since: they ignore ctx.signal.',
+      EXECUTE,
+    ),
     handler_waiting: gauge(
       'documents',
       'Documents in memory that wait for their claim, their turn or their save.',
@@ -183,6 +188,7 @@ export const handlerMetrics = defineMetrics({
       handler_runs_total: by('outcome', ({ runs }) => runs),
       handler_duration_seconds: each(({ took }) => took),
       handler_running: each(({ running }) => running),
+      handler_overdue: each(({ overdue }) => overdue),
       handler_waiting: each(({ inFlight, running }) => inFlight - running),
       handler_written_total: by('as', ({ written }) => written),
       claims_total: by('outcome', ({ claims: { stored, accepted, lost, refused } }) => {

@@ -10,6 +10,8 @@ export class HandlerCounters {
   inFlight = 0
   /** Handlers that run now. */
   running = 0
+  /** Handlers whose time was up, and that have not ended since. */
+  overdue = 0
   /** Handlers that have ended. */
   readonly runs: Record<Outcome['kind'], number> = {
     ...{ next: 0, nothing: 0, failed: 0, rejected: 0, 'claim-lost': 0, stopped: 0 },

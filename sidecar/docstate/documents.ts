@@ -69,7 +69,13 @@ export function errored(attempt: Attempt, failure: Failure, now: number): Stored
 }
 
 /** A failed try on record: when the next one is due, or `error` if it was the last. */
-export function failed(attempt: Attempt, failure: Failure, now: number, random: Random): StoredDoc {
+export function failed(
+  attempt: Attempt,
+  failure: Failure,
+  now: number,
+  random: Random,
+  again?: Date | number,
+): StoredDoc {
   const { attempts: allowed, backoff } = attempt.registration.options
   const attempts = failedTries(attempt.before) + 1
   if (attempts >= allowed) return errored(attempt, failure, now)
@@ -78,7 +84,8 @@ export function failed(attempt: Attempt, failure: Failure, now: number, random: 
     attempts,
     failing_since: failingSince(attempt.before) ?? isoTime(now),
     failure: record(failure, now),
-    retry_at: isoTime(now + growingWait(backoff, attempts, random)),
+    retry_at:
+      again instanceof Date ? again.toISOString() : isoTime(now + (again ?? growingWait(backoff, attempts, random))),
   })
 }
 

@@ -1,5 +1,8 @@
+import { createAlarms } from '../core/alarms.ts'
+import type { Clock } from '../core/clock.ts'
 import { copyJson } from '../core/copy.ts'
-import { Reject } from '../core/errors.ts'
+import { lasting } from '../core/duration.ts'
+import { Reject, RetryLater, SidecarError } from '../core/errors.ts'
 import { failureOf, isA, stackOf } from '../core/failure.ts'
 import { ClaimLost } from './claims/claims.ts'
 import { createRun, type ContextOptions, type Run } from './context.ts'
@@ -9,33 +12,82 @@ import type { Outcome } from './types.ts'
 import { asHandlerOf } from './current-document.ts'
 
 export interface ExecuteOptions extends ContextOptions {
-  /** A clock that never jumps, milliseconds. */
-  readonly ticks: () => number
+  readonly clock: Clock
+  /** Until then a handler whose time is up is watched. */
+  readonly signal: AbortSignal
 }
 
 export type Execute = (attempt: Attempt) => Promise<Outcome>
 
-/** Runs the handler of an attempt and says what came of it. Never throws. */
+/** A handler that listens to its signal has ended so soon after it. */
+const LISTENS_MS = 5000
+/** Of more that do not listen at the same time, the log says no more. */
+const FEW = 5
+
+/** The reason with which `ctx.signal` aborts when the time of a run is up. */
+class TimeIsUp extends SidecarError {
+  override readonly name = 'TimeIsUp'
+}
+
+/** Runs the handler of an attempt, as long as it may last, and says what came of it. Never throws. */
 export function createExecute(options: ExecuteOptions): Execute {
-  const { telemetry, ticks } = options
+  const { telemetry, clock, signal, log } = options
+  const alarms = createAlarms(clock)
 
   async function execute(attempt: Attempt, run: Run): Promise<Outcome> {
     const { registration } = attempt
+    const { timeoutMs } = registration.options
+    const timeIsUp = () => {
+      alarm.stop()
+      attempt.stop(new TimeIsUp('timeout', `the handler has not ended within ${lasting(timeoutMs)}`))
+    }
+    const alarm = alarms.set(timeoutMs, timeIsUp)
+    let running: Promise<unknown> | undefined
     try {
-      const given: unknown = await attempt.untilStopped(() =>
-        asHandlerOf(telemetry.of(attempt), () => registration.handler(copyJson(attempt.doc), run.context)),
+      const given = await attempt.untilStopped(
+        () =>
+          (running = asHandlerOf(telemetry.of(attempt), () =>
+            registration.handler(copyJson(attempt.doc), run.context),
+          )),
       )
       if (given === undefined || attempt.left) return { kind: 'nothing' }
       return { kind: 'next', doc: readNext(given, registration, options.machines) }
     } catch (thrown) {
       if (attempt.stopped instanceof ClaimLost || isA(thrown, ClaimLost)) return { kind: 'claim-lost' }
+      if (attempt.stopped instanceof TimeIsUp) {
+        if (running) watchOverdue(attempt, running)
+        return { kind: 'failed', failure: failureOf(attempt.stopped), stack: undefined }
+      }
       if (attempt.stopped) return { kind: 'stopped' }
       if (isA(thrown, Reject)) return { kind: 'rejected', failure: failureOf(thrown) }
-      return { kind: 'failed', failure: failureOf(thrown), stack: stackOf(thrown) }
+      const again = isA(thrown, RetryLater) ? thrown.when : undefined
+      return { kind: 'failed', failure: failureOf(thrown), stack: stackOf(thrown), again }
     } finally {
+      alarm.stop()
       attempt.done = run.done()
       attempt.end()
     }
+  }
+
+  /** What it still does counts for nothing; but if it goes on, it should be known which handler that is. */
+  function watchOverdue({ id, registration }: Attempt, running: Promise<unknown>): void {
+    const { type, state } = registration
+    const counts = telemetry.counts.of(registration)
+    let hasEnded = false
+    const end = () => {
+      hasEnded = true
+      counts.overdue -= 1
+    }
+    counts.overdue += 1
+    running.then(end, end)
+    const tell = () => {
+      if (hasEnded) return
+      log[counts.overdue > FEW ? 'debug' : 'warn'](
+        { doc: id, type, state, overdue: counts.overdue },
+        `a handler runs on although its time was up ${lasting(LISTENS_MS)} ago: it does not listen to ctx.signal`,
+      )
+    }
+    clock.sleep(LISTENS_MS, signal).then(tell, () => undefined)
   }
 
   return async (attempt) => {
@@ -43,9 +95,9 @@ export function createExecute(options: ExecuteOptions): Execute {
     const counts = telemetry.counts.of(attempt.registration)
     telemetry.channel('handler:started')?.publish({ ...telemetry.of(attempt), key: run.context.key })
     counts.running += 1
-    const began = ticks()
+    const began = clock.ticks()
     const outcome = await execute(attempt, run)
-    const ms = ticks() - began
+    const ms = clock.ticks() - began
     counts.running -= 1
     counts.runs[outcome.kind] += 1
     counts.took.add(ms)

@@ -1,31 +1,60 @@
+import { inspect } from 'node:util'
 import { z } from 'zod'
 import { ConfigError } from '../core/errors.ts'
-import type { HandlerOptions } from './types.ts'
+import { SHOWN } from '../core/failure.ts'
+import { didYouMean } from '../core/nearest.ts'
+import { parseDuration, type Duration } from '../core/duration.ts'
+import type { HandlerOptions, ResolvedOptions } from './types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 
-const ms = z.number().finite().positive()
+const ms = z.number('milliseconds').finite('milliseconds').positive('milliseconds')
+const count = z.int('a whole number from 1 on').positive('a whole number from 1 on')
+const A_TIME = 'a time such as 90s, 30m or 24h'
+const duration = z
+  .string(A_TIME)
+  .refine((text) => (parseDuration(text) ?? 0) > 0, A_TIME)
+  .transform((text) => parseDuration(text)!)
 
+/** The one message of each is what follows "expected" in a fault. */
 const schema = z.strictObject({
-  concurrency: z.int().positive().prefault(32),
-  attempts: z.int().positive().prefault(20),
-  backoff: z.strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(4 * 3_600_000) }).prefault({}),
-  onLost: z.enum(['park', 'retry']).prefault('park'),
+  timeout: duration.prefault('5m' satisfies Duration),
+  concurrency: count.prefault(32),
+  attempts: count.prefault(20),
+  backoff: z
+    .strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(4 * 3_600_000) }, '{ baseMs, capMs }')
+    .prefault({}),
+  onLost: z.enum(['park', 'retry'], "'park' or 'retry'").prefault('park'),
 })
 
-/** What is left out, or undefined, has its default. Throws `ConfigError` for anything that is no option. */
-export function withDefaults(options: HandlerOptions, whose: string): Required<HandlerOptions> {
-  const parsed = schema.safeParse(options)
-  if (parsed.success) return parsed.data
-  throw new ConfigError(parsed.error.issues.map(({ path, message }) => `${whose}: ${path.join('.')}: ${message}`))
+/** What is left out, or undefined, has its default. Throws `ConfigError` with a fault for everything that is no option. */
+export function withDefaults(given: HandlerOptions, whose: string): ResolvedOptions {
+  const parsed = schema.safeParse(given)
+  if (!parsed.success) throw new ConfigError(parsed.error.issues.flatMap((issue) => faultsOf(issue, given, whose)))
+  const { timeout, ...options } = parsed.data
+  return { ...options, timeoutMs: timeout }
 }
 
-/** For what is to become true in the end: it is never given up. */
+function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): string[] {
+  const at = issue.path.map(String)
+  if (issue.code !== 'unrecognized_keys') {
+    const got = at.reduce((value, name) => (value as Record<string, unknown>)[name], given)
+    return [`${whose}: ${at.join('.') || 'options'}: expected ${issue.message}, got ${inspect(got, SHOWN)}`]
+  }
+  const known = at.length > 0 ? ['baseMs', 'capMs'] : Object.keys(schema.shape)
+  return issue.keys.map(
+    (key) =>
+      `${whose}: there is no option ${[...at, key].join('.')}${didYouMean(key, known)}; there are ${known.join(', ')}`,
+  )
+}
+
+/** For what is to become true in the end: it is never given up, and may have to wait for an index. */
 export const UNTIL_DONE: HandlerOptions = {
+  timeout: '1h',
   attempts: Number.MAX_SAFE_INTEGER,
   backoff: { baseMs: 1000, capMs: 300_000 },
 }
 
-export const handlerDefaults: Required<HandlerOptions> = withDefaults({}, 'defaults')
+export const handlerDefaults: ResolvedOptions = withDefaults({}, 'defaults')
 
 /**
  * A handler for the end of a document: it is deleted. What stays is a tombstone that says what it was, and nothing that stood

@@ -64,7 +64,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const branchCheck = createBranchCheck({ database, askHeld, clock, random, signal })
   const telemetry = createTelemetry(events, database.name, counts)
   const execute = createExecute({
-    ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, ticks, log },
+    ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, clock, signal, log },
     now: () => clock.now(),
   })
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })

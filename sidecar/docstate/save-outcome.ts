@@ -48,7 +48,7 @@ export function createSaveOutcome({
       case 'nothing':
         return saved(attempt, attempt.doc, machines, now)
       case 'failed':
-        return failed(attempt, outcome.failure, now, random)
+        return failed(attempt, outcome.failure, now, random, outcome.again)
       case 'rejected':
         return errored(attempt, outcome.failure, now)
       case 'claim-lost':

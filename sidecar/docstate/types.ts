@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Backoff } from '../core/backoff.ts'
+import type { Duration } from '../core/duration.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Events } from '../events/channels.ts'
@@ -68,15 +69,46 @@ export interface Docstate {
   readonly done?: readonly string[]
 }
 
+/** How a handler runs. `docs/handler-options.md` is made from this. */
 export interface HandlerOptions {
-  /** Runs at the same time, of this handler in this process. Default 32. */
+  /**
+   * How long a run may last, such as `90s`, `30m` or `24h`. Then `ctx.signal` aborts, and the try has failed with the code
+   * `timeout`. What the run still does counts for nothing, and holds up no other document; the log names it.
+   *
+   * @default '5m'
+   */
+  readonly timeout?: Duration
+  /**
+   * How many documents of this handler run at the same time in this process.
+   *
+   * @default 32
+   */
   readonly concurrency?: number
-  /** Tries before the document goes to `error`. Default 20: with the default `backoff` they last a day. */
+  /**
+   * Tries before the document goes to `error`. With the default `backoff` they last a day.
+   *
+   * @default 20
+   */
   readonly attempts?: number
-  /** Wait between tries: doubles, and up to a quarter more at random. Default 1 s doubling to 4 h. */
+  /**
+   * Wait between two tries, in milliseconds: doubles from `baseMs` to `capMs`, and up to a quarter more at random. A handler
+   * that knows better throws `RetryLater`.
+   *
+   * @default { baseMs: 1000, capMs: 14_400_000 }
+   */
   readonly backoff?: Backoff
-  /** Unsafe only. What becomes of an entry whose worker was lost: `park` (default) or `retry`. */
+  /**
+   * Unsafe handlers only. What becomes of a document whose worker was lost while its handler ran: `'park'` leaves it to a
+   * person, `'retry'` runs it again with the same `ctx.key`.
+   *
+   * @default 'park'
+   */
   readonly onLost?: 'park' | 'retry'
+}
+
+/** The options of a handler, each with its value. Times in milliseconds. */
+export interface ResolvedOptions extends Required<Omit<HandlerOptions, 'timeout'>> {
+  readonly timeoutMs: number
 }
 
 /** What a handler gets beside the document. */
@@ -87,7 +119,10 @@ export interface Context {
   readonly key: string
   /** 1 for the first try. */
   readonly attempt: number
-  /** Aborts when the claim is lost or the sidecar stops: start no further effect then. And when the handler has ended. */
+  /**
+   * Aborts when its time is up, the claim is lost, or the sidecar stops: start no further effect then. And when the
+   * handler has ended. Give it to whatever you wait for: `fetch(url, { signal: ctx.signal })`.
+   */
   readonly signal: AbortSignal
   readonly log: Logger
   readonly mail: Mail
@@ -114,14 +149,20 @@ export interface Registration {
   readonly state: string
   readonly mode: Mode
   readonly handler: Handler
-  readonly options: Required<HandlerOptions>
+  readonly options: ResolvedOptions
 }
 
 /** What came of one run, closed: one function makes it from the run, one turns it into a document. */
 export type Outcome =
   | { readonly kind: 'next'; readonly doc: Doc }
   | { readonly kind: 'nothing' } // returned nothing: saved by itself, or done without leaving the state
-  | { readonly kind: 'failed'; readonly failure: Failure; readonly stack: string | undefined }
+  | {
+      readonly kind: 'failed'
+      readonly failure: Failure
+      readonly stack: string | undefined
+      /** When to try again: at this time, or so many milliseconds from now. Undefined: after the handler's backoff. */
+      readonly again?: Date | number | undefined
+    }
   | { readonly kind: 'rejected'; readonly failure: Failure }
   | { readonly kind: 'claim-lost' } // another worker has the document now; what we know no longer counts
   | { readonly kind: 'stopped' } // did not end within the grace period

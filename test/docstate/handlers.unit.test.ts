@@ -102,12 +102,17 @@ test('two tables that speak of the same state or type do not go together', () =>
 })
 
 test.each([
-  [{ concurrency: 0 }, 'concurrency'],
-  [{ concurrency: NaN }, 'concurrency'],
-  [{ attempts: 1.5 }, 'attempts'],
-  [{ backoff: { baseMs: -1, capMs: 1 } }, 'backoff.baseMs'],
-  [{ onLost: 'forget' }, 'onLost'],
-  [{ retries: 3 }, 'retries'],
+  [{ concurrency: 0 }, 'concurrency: expected a whole number from 1 on, got 0'],
+  [{ concurrency: NaN }, 'concurrency: expected a whole number from 1 on, got NaN'],
+  [{ attempts: 1.5 }, 'attempts: expected a whole number from 1 on, got 1.5'],
+  [{ backoff: { baseMs: -1, capMs: 1 } }, 'backoff.baseMs: expected milliseconds, got -1'],
+  [{ backoff: 1000 }, 'backoff: expected { baseMs, capMs }, got 1000'],
+  [{ backoff: { base: 1 } }, 'there is no option backoff.base (did you mean baseMs?); there are baseMs, capMs'],
+  [{ onLost: 'forget' }, "onLost: expected 'park' or 'retry', got 'forget'"],
+  [{ timeout: 30 }, 'timeout: expected a time such as 90s, 30m or 24h, got 30'],
+  [{ timeout: '0s' }, "timeout: expected a time such as 90s, 30m or 24h, got '0s'"],
+  [{ timeout: '5 monkeys' }, "timeout: expected a time such as 90s, 30m or 24h, got '5 monkeys'"],
+  [{ atempts: 3 }, 'there is no option atempts (did you mean attempts?); there are timeout, concurrency, attempts'],
 ])('options that make no sense are a fault: %j', (options, named) => {
   const register = () => createControl<Machines>({}).unsafe('order', 'paid', async () => undefined, options as object)
   expect(register).toThrow('the unsafe handler for order in state paid')
@@ -116,8 +121,9 @@ test.each([
 
 test('options that are left out have their defaults', () => {
   const control = createControl<Machines>({})
-  const options = { concurrency: undefined, backoff: { baseMs: 50 } } as object
+  const options = { timeout: '90s', concurrency: undefined, backoff: { baseMs: 50 } } as object
   control.unsafe('order', 'paid', async () => undefined, options)
-  const expected = { concurrency: 32, attempts: 20, backoff: { baseMs: 50, capMs: 14_400_000 }, onLost: 'park' }
+  const backoff = { baseMs: 50, capMs: 14_400_000 }
+  const expected = { timeoutMs: 90_000, concurrency: 32, attempts: 20, backoff, onLost: 'park' }
   expect(control.registrations[0]!.options).toEqual(expected)
 })

@@ -1,5 +1,6 @@
 import type { Machines, State } from '../../../ddocs/machine.ts'
 import type { Clock } from '../../core/clock.ts'
+import { lasting } from '../../core/duration.ts'
 import { SidecarError } from '../../core/errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
@@ -62,9 +63,9 @@ function handlerLines(
   { table, guarded }: ExplainOptions,
 ): string[] {
   if (handler) {
-    const { attempts } = handler.options
+    const { attempts, timeoutMs } = handler.options
     const tries = attempts === Number.MAX_SAFE_INTEGER ? 'until it is done' : `up to ${attempts} times`
-    return [`Its handler is ${handler.mode}, and tries ${tries}.`]
+    return [`Its handler is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`]
   }
   const { timeout } = stateIn(table.machines, type, state) ?? {}
   const { mode } = stateIn(guarded, type, state) ?? {}
@@ -155,17 +156,4 @@ function machineLines(type: string, state: string, machines: Machines): string[]
 function stateIn(machines: Machines, type: string, state: string): State | undefined {
   const machine = (Object.hasOwn(machines, type) ? machines[type] : undefined) ?? {}
   return Object.hasOwn(machine, state) ? machine[state] : undefined
-}
-
-const UNITS = [
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1000],
-  ['ms', 1],
-] as const
-
-/** In the largest unit that leaves no rest. */
-function lasting(ms: number): string {
-  const [unit, size] = UNITS.find(([, size]) => ms % size === 0) ?? ['ms', 1]
-  return `${ms / size} ${unit}`
 }

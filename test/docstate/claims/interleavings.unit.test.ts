@@ -36,6 +36,7 @@ function createClock(travel: Travel): Clock & { ticks(): number; turn(ms: number
     now: () => Date.UTC(2030, 0, 1) + now,
     ticks: () => now,
     async sleep(ms, signal) {
+      if (ms > 2 * LEASE_MS) await aborted(signal) // a handler's time, after which it may run again
       await travel('time passes')
       signal.throwIfAborted()
       now += ms
@@ -43,6 +44,11 @@ function createClock(travel: Travel): Clock & { ticks(): number; turn(ms: number
     turn: (ms) => void (now += ms),
   }
 }
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  )
 
 interface WorkerOptions {
   readonly database: Database

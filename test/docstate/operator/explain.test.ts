@@ -33,7 +33,7 @@ describe('explain tells', () => {
     expect(await told('paid')).toEqual([
       expect.stringMatching(SERVED),
       'It may become invoiced (by the sidecar), cancelled (by the owner).',
-      'Its handler is unsafe, and tries up to 3 times.',
+      'Its handler is unsafe, and tries up to 3 times, each at most 5 min.',
       'It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.',
     ])
   })
@@ -41,7 +41,9 @@ describe('explain tells', () => {
   test('that a handler never gives up, and that a database is not there', async () => {
     const table = createControl<Machines>(machines)
     table.unsafe('order', 'paid', () => Promise.resolve(), { attempts: Number.MAX_SAFE_INTEGER })
-    expect(await told('paid', { table })).toContain('Its handler is unsafe, and tries until it is done.')
+    expect(await told('paid', { table })).toContain(
+      'Its handler is unsafe, and tries until it is done, each at most 5 min.',
+    )
     const database = createTestCouch().db(uniqueName('nowhere'))
     await expect(explain({ ...defaults, database, table })).rejects.toMatchObject({ code: 'not_found' })
   })

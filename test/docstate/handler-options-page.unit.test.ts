@@ -1,0 +1,29 @@
+import { readFile } from 'node:fs/promises'
+import { format, resolveConfig } from 'prettier'
+import { expect, test } from 'vitest'
+import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
+import { renderHandlerOptions } from '../../tools/render-handler-options.ts'
+
+const page = new URL('../../docs/handler-options.md', import.meta.url).pathname
+const TABLE = /(?<=<!-- made from sidecar\/docstate\/types.ts.*-->\n)[^]*(?=<!-- end of the table -->)/
+
+/** With `--update` it brings the page up to date. */
+test('docs/handler-options.md shows the options as they are', async () => {
+  const written = await readFile(page, 'utf8')
+  expect(written).toMatch(TABLE)
+  const text = written.replace(TABLE, () => `\n${renderHandlerOptions()}\n\n`)
+  const formatted = await format(text, { ...(await resolveConfig(page)), filepath: page })
+  await expect(formatted).toMatchFileSnapshot(page)
+})
+
+test('the table has every option, with the default that it has', () => {
+  const { timeoutMs, ...others } = handlerDefaults
+  expect(timeoutMs).toBe(300_000)
+  const rows = renderHandlerOptions().split('\n').slice(2)
+  const shown = new Map(rows.map((row) => [/`(\w+)`/.exec(row)![1]!, row]))
+  expect([...shown.keys()].sort()).toEqual(['timeout', ...Object.keys(others)].sort())
+  for (const [name, value] of Object.entries(others)) {
+    const [, byDefault] = /^(?:[^|]|\\\|)*\|(?:[^|]|\\\|)*\|(?:[^|]|\\\|)*\| `([^`]+)` \|/.exec(shown.get(name)!)!
+    expect((0, eval)(`(${byDefault})`), name).toEqual(value)
+  }
+})
