@@ -57,6 +57,11 @@ export class Semaphore {
 
   leave(): void {
     this.#taken -= 1
+    this.changed()
+  }
+
+  /** The limit may be higher than it was. */
+  changed(): void {
     if (this.#isGiving) return // by what was just called, of thousands perhaps: the loop below goes on
     this.#isGiving = true
     const limit = this.#limit()

@@ -7,7 +7,10 @@ import type { Member, WorkerOptions } from '../workers/documents.ts'
 import type { TypeAndState } from '../workers/partitioning.ts'
 
 /** What a worker tells the others about its handlers: `type/state` of each; `types` whose conflicts it resolves. */
-export function capabilitiesOf({ controlDb, databases }: Places, tables: Omit<HandlerTables, 'of'>): WorkerOptions {
+export function capabilitiesOf(
+  { controlDb, databases }: Places,
+  tables: Omit<HandlerTables, 'of' | 'most'>,
+): WorkerOptions {
   return {
     control: { database: controlDb, ...capabilitiesIn(tables.control) },
     users: { names: [userDatabasesOf(controlDb)], ...capabilitiesIn(tables.user) },

@@ -1,5 +1,6 @@
 import { createCompiler } from '../deploy/compiler.ts'
 import type { Engine } from '../docstate/engine.ts'
+import { HandlerLimits } from '../docstate/handler-limits.ts'
 import { Quarantine } from '../docstate/quarantine.ts'
 import type { Feature } from '../feature.ts'
 import { metricsOf } from '../metrics/metric.ts'
@@ -18,18 +19,25 @@ import { followDatabase } from './follow.ts'
 
 /** Runs the handlers, the user's and the sidecar's own: follows the databases that are named, visits those of globs. */
 export function databasesFeature(platform: Platform): Feature {
-  const { config, couch, worker, byteBudget, clock, signal } = platform
+  const { config, couch, worker, byteBudget, clock, random, log, signal } = platform
   const engines = new Map<string, Engine>()
   const patterns = patternsOf(config)
   const compiler = createCompiler()
   const counters = createDatabaseCounters(patterns)
   const tables = createHandlerTables({ ...platform, couch: couch.work, compiler })
+  const partitioning = createPartitioning({ ...worker, serves: hasCapability, most: tables.most, signal })
+  const { shareOf } = partitioning
+  const limits = new HandlerLimits({
+    ...{ control: couch.work.db(config.controlDb), clock, random, log, signal },
+    shareOf: (pair) => shareOf(config.controlDb, pair), // where all of them run
+  })
+  partitioning.onChange(() => limits.changed(), signal)
   const served = serveDatabases({
     ...platform,
     ...{ couch: couch.work, compiler, workers: worker.registry, worker: worker.self },
     ...{ controlDb: config.controlDb, databases: patterns, jobOf: tables.of, countsOf: counters.of, engines },
     ...{ leaseMs: config.leaseMs, graceMs: config.graceMs, reads: config.reads, quarantine: new Quarantine(clock) },
-    partitioning: createPartitioning({ ...worker, serves: hasCapability, signal }),
+    ...{ partitioning, limits },
   })
   const sources = { engines, databaseCounters: counters.all }
   return {

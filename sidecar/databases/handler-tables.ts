@@ -12,12 +12,15 @@ import { controlMachinesFor } from '../devices/register.ts'
 import { registerDevices } from '../devices/register.ts'
 import { createDeviceUsers } from '../devices/users.ts'
 import { createControl } from '../docstate/control.ts'
+import type { TypeAndState } from '../workers/partitioning.ts'
 import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
 import type { Templates } from '../mail/templates.ts'
 
 /** What is handled where. The user's own handlers run in the control database, and wherever the settings say. */
 export interface HandlerTables {
   readonly of: (this: void, database: string) => Job & { readonly table: LoadedHandlers }
+  /** How many workers may run a handler there, or the one of which that are the fewest. */
+  readonly most: (this: void, database: string, pair?: TypeAndState) => number
   /** In the control database. */
   readonly control: LoadedHandlers
   /** In the control databases of users. */
@@ -66,11 +69,17 @@ export function createHandlerTables(options: HandlerTablesOptions): HandlerTable
     docstate: { kind: 'docstate', table: handlers },
   } as const
   const theirs = [userDatabasesOf(controlDb)]
+  const of: HandlerTables['of'] = (database) => {
+    if (database === controlDb) return jobs.control
+    return isAmong(database, theirs) ? jobs.user : jobs.docstate
+  }
   return {
-    ...{ control: jobs.control.table, user: jobs.user.table, docstate: handlers },
-    of(database) {
-      if (database === controlDb) return jobs.control
-      return isAmong(database, theirs) ? jobs.user : jobs.docstate
+    of,
+    most(database, pair) {
+      const all = of(database).table.registrations
+      const asked = pair ? all.filter(({ type, state }) => type === pair.type && state === pair.state) : all
+      return Math.min(...asked.map(({ options }) => options.globalConcurrency ?? Infinity))
     },
+    ...{ control: jobs.control.table, user: jobs.user.table, docstate: handlers },
   }
 }

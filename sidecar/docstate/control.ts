@@ -42,13 +42,13 @@ export interface Control<M extends Machines = Machines> {
     type: T,
     state: S,
     handler: TypedHandler<M, T, S, D>,
-    options?: Omit<HandlerOptions, 'onLost'>,
+    options?: Omit<HandlerOptions<NoInfer<D>>, 'onLost'>,
   ): void
   unsafe<T extends keyof M & string, S extends StateOf<M, T, 'unsafe'>, D extends object = Doc>(
     type: T,
     state: S,
     handler: TypedHandler<M, T, S, D>,
-    options?: HandlerOptions,
+    options?: HandlerOptions<NoInfer<D>>,
   ): void
   /**
    * How the fields of conflicting revisions of a type are merged. Pure: it may be called again, by any worker. Returns a

@@ -10,6 +10,7 @@ import { Attempts, type Ended } from './attempts.ts'
 import type { RunAttempt } from './run-attempt.ts'
 import type { HandlerQueue, QueueOf } from './finding/handler-queues.ts'
 import type { LeaseWatch } from './claims/lease-watch.ts'
+import { keyOrNone } from './keys.ts'
 import { OwnRevisions } from './own-revisions.ts'
 
 export interface DispatchOptions {
@@ -90,7 +91,10 @@ export class Dispatch {
       case 'ready': {
         leases.forget(doc._id)
         if (!ours) break
-        const queue = queueOf(classification.registration)
+        const { registration } = classification
+        const queue = queueOf(registration)
+        const key = keyOrNone(registration, doc)
+        if (key !== undefined && queue.keys.isFull(key, doc._id)) break
         const run = classification.kind === 'untimed' ? startTimeout(classification.afterMs) : queue.run
         return this.attempts.tryStart({ doc, bytes, settled, ...queue, run }) ? undefined : queue
       }

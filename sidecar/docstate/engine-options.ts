@@ -10,6 +10,7 @@ import type { Registry } from '../workers/registry.ts'
 import type { Partition } from '../workers/partitioning.ts'
 import type { DispatchTable } from './classify.ts'
 import type { Counters } from './counters.ts'
+import type { HandlerLimits } from './handler-limits.ts'
 import type { ReadFeed } from './finding/watch.ts'
 import type { MailBinding } from './mail.ts'
 import type { Quarantine } from './quarantine.ts'
@@ -38,6 +39,8 @@ export interface EngineOptions {
   readonly turns?: Semaphore
   /** For what processes die of; shared by all engines of a process. Default one of its own. */
   readonly quarantine?: Quarantine
+  /** Of the handlers; shared by all engines of a process. Default its own, with this database as the control database. */
+  readonly limits?: HandlerLimits
   /** How long a claim is believed without a renewal. Default 30 s. */
   readonly leaseMs?: number
   /** How long running handlers may take to end when the sidecar stops. Default 10 s. */

@@ -5,6 +5,7 @@ import { lasting } from '../core/duration.ts'
 import { Reject, RetryLater, SidecarError } from '../core/errors.ts'
 import { failureOf, isA, stackOf } from '../core/failure.ts'
 import { ClaimLost } from './claims/claims.ts'
+import { keyOf } from './keys.ts'
 import { createRun, type ContextOptions, type Run } from './context.ts'
 import type { Attempt } from './attempt.ts'
 import { readNext } from './read-next.ts'
@@ -44,6 +45,7 @@ export function createExecute(options: ExecuteOptions): Execute {
     const alarm = alarms.set(timeoutMs, timeIsUp)
     let running: Promise<unknown> | undefined
     try {
+      keyOf(registration, attempt.doc) // or the document is refused
       const given = await attempt.untilStopped(
         () =>
           (running = asHandlerOf(telemetry.of(attempt), () =>

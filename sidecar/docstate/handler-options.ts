@@ -19,6 +19,11 @@ const duration = z
 const schema = z.strictObject({
   timeout: duration.prefault('5m' satisfies Duration),
   concurrency: count.prefault(32),
+  globalConcurrency: count.optional(),
+  key: z
+    .custom<NonNullable<HandlerOptions['key']>>((key) => typeof key === 'function', 'a function of the document')
+    .optional(),
+  limit: z.strictObject({ count, per: duration }, "{ count, per }, such as { count: 600, per: '1m' }").optional(),
   attempts: count.prefault(20),
   backoff: z
     .strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(4 * 3_600_000) }, '{ baseMs, capMs }')
@@ -30,9 +35,11 @@ const schema = z.strictObject({
 export function withDefaults(given: HandlerOptions, whose: string): ResolvedOptions {
   const parsed = schema.safeParse(given)
   if (!parsed.success) throw new ConfigError(parsed.error.issues.flatMap((issue) => faultsOf(issue, given, whose)))
-  const { timeout, ...options } = parsed.data
-  return { ...options, timeoutMs: timeout }
+  const { timeout, limit, ...options } = parsed.data
+  return { ...options, timeoutMs: timeout, ...(limit && { limit: { count: limit.count, perMs: limit.per } }) }
 }
+
+const PARTS: Readonly<Record<string, readonly string[]>> = { backoff: ['baseMs', 'capMs'], limit: ['count', 'per'] }
 
 function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): string[] {
   const at = issue.path.map(String)
@@ -40,7 +47,7 @@ function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): strin
     const got = at.reduce((value, name) => (value as Record<string, unknown>)[name], given)
     return [`${whose}: ${at.join('.') || 'options'}: expected ${issue.message}, got ${inspect(got, SHOWN)}`]
   }
-  const known = at.length > 0 ? ['baseMs', 'capMs'] : Object.keys(schema.shape)
+  const known = PARTS[at[0] ?? ''] ?? Object.keys(schema.shape)
   return issue.keys.map(
     (key) =>
       `${whose}: there is no option ${[...at, key].join('.')}${didYouMean(key, known)}; there are ${known.join(', ')}`,

@@ -3,7 +3,7 @@ import { Semaphore } from '../core/semaphore.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createCheckpointStore } from '../feed/checkpoint-store.ts'
-import { everything } from '../workers/partitioning.ts'
+import { everything, type Partition } from '../workers/partitioning.ts'
 import { createClassify, IN_CONFLICT, typesAndStatesOf, type Classify, type DispatchTable } from './classify.ts'
 import { createAskHeld } from './claims/ask-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
@@ -33,6 +33,8 @@ import { createStartTimeout } from './start-timeout.ts'
 import { createWriteDoc } from './write-doc.ts'
 import { declaredStates, type UndeclaredCount } from './undeclared.ts'
 import { createWaits } from './waits.ts'
+import { keyOrNone } from './keys.ts'
+import { ownLimits } from './handler-limits.ts'
 
 /**
  * What an engine consists of, put together; nothing runs yet. `signal` breaks off every request; once `closing` is
@@ -41,17 +43,18 @@ import { createWaits } from './waits.ts'
 export function createParts(options: EngineOptions, signal: AbortSignal, closing: AbortSignal) {
   const { database, mailer, workers, events, worker, clock, random, log } = options
   const {
-    partition = everything,
     counts = new Counters(),
     byteBudget = createByteBudget(12 * 1024 * 1024),
     turns = new Semaphore(() => 2),
     quarantine = new Quarantine(options.clock),
+    limits = ownLimits({ control: database, clock, random, log, signal }),
     leaseMs = 30_000,
     resyncMs = 60_000,
     heartbeatMs,
     visit,
   } = options
   const { machines } = options.table
+  const partition = withKeys(options.partition ?? everything, () => current.keyed.length > 0)
   const ticks = () => clock.ticks()
   const waits = visit?.waits ?? createWaits(ticks)
 
@@ -69,9 +72,11 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   })
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })
   const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log })
-  const queueOf = createHandlerQueues(byteBudget, (registration) =>
+  const lookAgain = (id: string) => dispatch.lookAgain(id)
+  const queueOf = createHandlerQueues(byteBudget, lookAgain, (registration, keys) =>
     createRunAttempt({
-      ...{ registration, claims, execute, saveOutcome, quarantine, telemetry, ticks, closing },
+      ...{ registration, keys, claims, execute, saveOutcome, quarantine, telemetry, ticks, closing },
+      limit: limits.of(registration),
       unread: () => watch.lag.changes,
       winClaim: createWinClaim({ registration, claims, branchCheck, telemetry, log, closing }),
     }),
@@ -82,8 +87,12 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   if (visit?.nextAt !== undefined) delayQueue.later(visit.nextAt)
   const dispatch = new Dispatch({
     ...{ classify, queueOf, delayQueue, leases: waits.leases, counts, clock, log },
-    isOurs: ({ _id, _conflicts, type, state }) =>
-      partition.isOurs({ type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }, _id),
+    isOurs(doc) {
+      const { _id, _conflicts, type, state } = doc
+      const pair = { type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }
+      const keyed = current.keyed.find((one) => one.type === pair.type && one.state === pair.state)
+      return partition.isOurs(pair, (keyed && keyOrNone(keyed, doc)) ?? _id)
+    },
     rescue: { run: createRescue({ writeDoc, telemetry, clock, random, log }), share: byteBudget.share() },
     resolve: {
       run: createResolve({ database, writer, table: options.table, delayQueue, waits, telemetry, clock, log, signal }),
@@ -125,7 +134,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   /** What is handled now: after a deploy it may be more. */
   function workOut(table: DispatchTable) {
     for (const pair of typesAndStatesOf(table)) counts.of(pair) // what has not happened yet is told, too
-    return { table, classify: createClassify(table) }
+    const keyed = table.registrations.filter(({ options }) => options.key !== undefined)
+    return { table, keyed, classify: createClassify(table) }
   }
 
   function noteUndeclared(now: readonly UndeclaredCount[]): void {
@@ -157,3 +167,11 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
 
   return { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync }
 }
+
+/** Where handlers have keys, an id does not say whose the document is. */
+const withKeys = (partition: Partition, hasKeys: () => boolean): Partition => ({
+  isOurs: (pair, key) => partition.isOurs(pair, key),
+  isOursAnywhere: (id) => (hasKeys() && partition.hasEquals() ? undefined : partition.isOursAnywhere(id)),
+  hasEquals: () => !hasKeys() && partition.hasEquals(),
+  onChange: (listener, signal) => partition.onChange(listener, signal),
+})

@@ -9,11 +9,14 @@
  *        └──────────────> given-up      the sidecar stops
  *
  * Safe handlers need no claim. At most `concurrency` documents of one handler are in `executing`, and few more are claimed (`turns.ts`).
+ * Who waits, waits for the documents of the same key (`keys.ts`), for a turn, and for a start within the limit, in this order.
  */
 import type { Claims } from './claims/claims.ts'
 import type { WinClaim } from './claims/win-claim.ts'
 import { timesLost, type Attempt, type AttemptEnd } from './attempt.ts'
 import type { Execute } from './execute.ts'
+import type { HandlerLimit } from './handler-limits.ts'
+import { keyOrNone, type Keys } from './keys.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { SaveOutcome } from './save-outcome.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -25,6 +28,8 @@ export type RunAttempt = (attempt: Attempt) => Promise<AttemptEnd>
 
 export interface RunAttemptOptions {
   readonly registration: Registration
+  readonly limit: HandlerLimit
+  readonly keys: Keys
   readonly claims: Pick<Claims, 'drop'>
   readonly winClaim: WinClaim
   readonly execute: Execute
@@ -41,18 +46,18 @@ export interface RunAttemptOptions {
 }
 
 export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
-  const { registration, claims, winClaim, execute, saveOutcome, quarantine, telemetry, unread, ticks, closing } =
-    options
+  const { registration, limit, keys, claims, winClaim, execute, saveOutcome } = options
+  const { quarantine, telemetry, unread, ticks, closing } = options
   const counts = telemetry.counts.of(registration)
   const isUnsafe = registration.mode === 'unsafe'
-  const { concurrency } = registration.options
-  const turns = new Turns({ concurrency, hasClaims: isUnsafe, unread, ticks })
+  const turns = new Turns({ shared: limit.turns, unread, ticks })
 
   async function run(attempt: Attempt, turn: Turn): Promise<AttemptEnd> {
     const lost = timesLost(attempt.before)
     const closed = quarantine.enter(lost)
     if (closed) await closed
     try {
+      if (limit.rate) await limit.rate.enter(closing).catch(() => undefined)
       if (isUnsafe) await turn.mayClaim()
       if (closing.aborted) return 'given-up'
       if (attempt.outdated || attempt.maybeBranched) return 'look-again'
@@ -79,8 +84,13 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
       turns.take((turn) => void run(attempt, turn).then(resolve, reject))
     })
 
+  const waitForKey: RunAttempt = (attempt) => {
+    const key = keyOrNone(registration, attempt.doc)
+    return key === undefined ? waitForTurn(attempt) : keys.run(key, () => waitForTurn(attempt))
+  }
+
   return (attempt) => {
     counts.inFlight += 1
-    return timesLost(attempt.before) > 0 ? quarantine.apart(() => waitForTurn(attempt)) : waitForTurn(attempt)
+    return timesLost(attempt.before) > 0 ? quarantine.apart(() => waitForKey(attempt)) : waitForKey(attempt)
   }
 }

@@ -8,11 +8,17 @@
  */
 import { Permit, Semaphore } from '../core/semaphore.ts'
 
-export interface TurnsOptions {
-  readonly concurrency: number
+export interface SharedTurnsOptions {
+  /** How many may run now, in this process. */
+  readonly concurrency: () => number
   /** Safe handlers have none. */
   readonly hasClaims: boolean
-  /** Changes of the database that were not read yet. */
+}
+
+export interface TurnsOptions {
+  /** Of all databases of the process. */
+  readonly shared: SharedTurns
+  /** Changes of this database that were not read yet. */
   readonly unread: () => number
   /** A clock that never jumps, milliseconds. */
   readonly ticks: () => number
@@ -29,52 +35,80 @@ const MOMENT_MS = 20
 /** The weight of the last run in the mean time of a run. */
 const WEIGHT = 1 / 16
 
-export class Turns {
-  readonly #options: TurnsOptions
+/** What all databases have in common: how many are claimed, and run. */
+export class SharedTurns {
+  readonly #options: SharedTurnsOptions
   /** Documents from their claim to the end of the handler; without claims, those that run. */
-  readonly #claimed: Semaphore
-  readonly #beginning: Semaphore
-  readonly #running: Semaphore
-  /** The most that have waited at once since none did. */
-  #most = 0
+  readonly claimed: Semaphore
+  readonly running: Semaphore
+  /** Documents that are claimed together. */
+  #group = 1
   /** Mean time of a run, milliseconds. */
   #mean = Infinity
 
+  constructor(options: SharedTurnsOptions) {
+    this.#options = options
+    this.claimed = new Semaphore(() => this.#mostClaimed())
+    this.running = new Semaphore(options.concurrency)
+  }
+
+  /** More may run than before. */
+  changed(): void {
+    this.claimed.changed()
+    this.running.changed()
+  }
+
+  ran(ms: number): void {
+    this.#mean = this.#mean === Infinity ? ms : this.#mean + (ms - this.#mean) * WEIGHT
+  }
+
+  groupIs(size: number): void {
+    this.#group = size
+  }
+
+  /** One group on its way, and one that runs. */
+  #mostClaimed(): number {
+    const concurrency = this.#options.concurrency()
+    if (!this.#options.hasClaims) return concurrency
+    return Math.max(concurrency, Math.min(2 * this.#group, Math.floor((concurrency * MOMENT_MS) / this.#mean)))
+  }
+}
+
+/** Of one database. */
+export class Turns {
+  readonly #options: TurnsOptions
+  readonly #beginning: Semaphore
+  /** The most that have waited at once since none did. */
+  #most = 0
+
   constructor(options: TurnsOptions) {
     this.#options = options
-    this.#claimed = new Semaphore(() => this.#mostClaimed())
     this.#beginning = new Semaphore(() => this.#groupSize())
-    this.#running = new Semaphore(() => options.concurrency)
   }
 
   /** Calls `work` with a turn as soon as one is free. A turn has to be left, and can be left twice. */
   take(work: (turn: Turn) => void): void {
-    const ran = (ms: number) => (this.#mean = this.#mean === Infinity ? ms : this.#mean + (ms - this.#mean) * WEIGHT)
+    const { shared, ticks } = this.#options
+    this.#groupSize()
     const turn = new Turn({
-      claim: new Permit(this.#claimed),
+      claim: new Permit(shared.claimed),
       begin: new Permit(this.#beginning),
-      run: new Permit(this.#running),
-      ticks: this.#options.ticks,
-      ran,
+      run: new Permit(shared.running),
+      ticks,
+      ran: (ms) => shared.ran(ms),
     })
     turn.take(() => work(turn))
   }
 
   #groupSize(): number {
-    const waiting = this.#claimed.waiting + this.#beginning.waiting
+    const { shared, unread } = this.#options
+    const waiting = shared.claimed.waiting + this.#beginning.waiting
     this.#most = waiting === 0 ? 0 : Math.max(this.#most, waiting)
-    if (this.#most <= FEW) return 1
-    return Math.min(MOST, Math.ceil(Math.max(this.#most, this.#options.unread()) * PART))
-  }
-
-  /** One group on its way, and one that runs. */
-  #mostClaimed(): number {
-    const { concurrency, hasClaims } = this.#options
-    if (!hasClaims) return concurrency
-    return Math.max(concurrency, Math.min(2 * this.#groupSize(), Math.floor((concurrency * MOMENT_MS) / this.#mean)))
+    const size = this.#most <= FEW ? 1 : Math.min(MOST, Math.ceil(Math.max(this.#most, unread()) * PART))
+    shared.groupIs(size)
+    return size
   }
 }
-
 interface TurnOptions {
   readonly claim: Permit
   readonly begin: Permit

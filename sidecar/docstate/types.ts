@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Backoff } from '../core/backoff.ts'
+import type { Rate } from '../core/rate-limit.ts'
 import type { Duration } from '../core/duration.ts'
 import type { Failure } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
@@ -70,7 +71,7 @@ export interface Docstate {
 }
 
 /** How a handler runs. `docs/handler-options.md` is made from this. */
-export interface HandlerOptions {
+export interface HandlerOptions<D extends object = Doc> {
   /**
    * How long a run may last, such as `90s`, `30m` or `24h`. Then `ctx.signal` aborts, and the try has failed with the code
    * `timeout`. What the run still does counts for nothing, and holds up no other document; the log names it.
@@ -84,6 +85,27 @@ export interface HandlerOptions {
    * @default 32
    */
   readonly concurrency?: number
+  /**
+   * How many run at the same time in all workers together. Each has its part, so that a worker that comes or goes may
+   * make it one more or less for a moment.
+   *
+   * @default undefined
+   */
+  readonly globalConcurrency?: number
+  /**
+   * Documents of one database for which this returns the same text run one after the other, in all workers together, in no
+   * certain order. `undefined`: the document waits for no other. What it throws puts the document into `error`.
+   *
+   * @default undefined
+   */
+  readonly key?: (doc: D & StoredDoc) => string | number | undefined
+  /**
+   * At most `count` runs begin in each `per`, such as `1m`, in all workers and databases together, evenly apart. Waiting costs no
+   * try, and holds up no other handler.
+   *
+   * @default undefined
+   */
+  readonly limit?: { readonly count: number; readonly per: Duration }
   /**
    * Tries before the document goes to `error`. With the default `backoff` they last a day.
    *
@@ -107,8 +129,13 @@ export interface HandlerOptions {
 }
 
 /** The options of a handler, each with its value. Times in milliseconds. */
-export interface ResolvedOptions extends Required<Omit<HandlerOptions, 'timeout'>> {
+export interface ResolvedOptions extends Required<
+  Pick<HandlerOptions, 'concurrency' | 'attempts' | 'backoff' | 'onLost'>
+> {
   readonly timeoutMs: number
+  readonly globalConcurrency?: number | undefined
+  readonly key?: HandlerOptions['key']
+  readonly limit?: Rate | undefined
 }
 
 /** What a handler gets beside the document. */

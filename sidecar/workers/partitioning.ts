@@ -35,6 +35,8 @@ export interface PartitioningOptions {
   readonly self: string
   /** Whether a worker has a handler for this type and state. */
   readonly serves: (member: Member, database: string, pair: TypeAndState) => boolean
+  /** How many workers may have documents of this type and state; without one, of any in this database. Default all. */
+  readonly most?: (database: string, pair?: TypeAndState) => number
   readonly signal: AbortSignal
 }
 
@@ -49,7 +51,16 @@ export interface Partitioning {
   onChange(this: void, listener: () => void, signal: AbortSignal): void
 }
 
-export function createPartitioning({ registry, role, self, serves, signal }: PartitioningOptions): Partitioning {
+export interface Shares {
+  /** Which of how many this worker is, among those that may have documents of this type and state. */
+  shareOf(this: void, database: string, pair: TypeAndState): { readonly index: number; readonly of: number }
+}
+
+/** The same for all workers. */
+const inOrder = (ids: readonly string[]): string[] => [...ids].sort()
+
+export function createPartitioning(options: PartitioningOptions): Partitioning & Shares {
+  const { registry, role, self, serves, most = () => Infinity, signal } = options
   const listeners = new Set<() => void>()
   /** By database, type and state, for those that are divided: they are few. */
   const responsible = new Map<string, (docId: string) => string | undefined>()
@@ -84,18 +95,26 @@ export function createPartitioning({ registry, role, self, serves, signal }: Par
     const key = `${database}\0${pair.type}\0${pair.state}`
     const known = responsible.get(key)
     if (known) return known
-    const made = responsibleAmong(database, pair)
+    const made = responsibleAmong(idsOf(database, pair, most(database, pair)))
     responsible.set(key, made)
     return made
   }
 
-  function responsibleAmong(database: string, pair: TypeAndState): (name: string) => string | undefined {
+  /** Those that have a handler for it; if they are too many the first in an order that all agree on. */
+  function idsOf(database: string, pair: TypeAndState, most: number): readonly string[] {
     const ids = [self, ...others.filter((member) => serves(member, database, pair)).map(({ id }) => id)]
+    return ids.length <= most ? ids : inOrder(ids).slice(0, most)
+  }
+
+  function responsibleAmong(ids: readonly string[]): (name: string) => string | undefined {
     const key = JSON.stringify(ids)
     const made = among.get(key) ?? createRendezvous(ids)
     among.set(key, made)
     return made
   }
+
+  /** Whether no worker is left out of what is in this database. */
+  const areAllTaken = (database: string) => most(database) > others.length
 
   function onChange(listener: () => void, signal: AbortSignal): void {
     if (signal.aborted) return
@@ -106,16 +125,22 @@ export function createPartitioning({ registry, role, self, serves, signal }: Par
   return {
     known,
     onChange,
+    shareOf(database, pair) {
+      const ids = inOrder(idsOf(database, pair, most(database, pair)))
+      return { index: ids.indexOf(self), of: ids.length }
+    },
     of: (database) => ({
-      hasEquals: () => ofAll !== undefined,
-      isOursAnywhere: (docId) => (others.length === 0 ? true : ofAll && ofAll(docId) === self),
+      hasEquals: () => ofAll !== undefined && areAllTaken(database),
+      isOursAnywhere: (docId) =>
+        others.length === 0 ? true : areAllTaken(database) ? ofAll && ofAll(docId) === self : undefined,
       isOurs: (pair, docId) => others.length === 0 || responsibleFor(database, pair)(docId) === self,
       onChange,
     }),
     whole: (database) => ({
       hasEquals: () => false,
       isOursAnywhere: () => (others.length === 0 ? true : ofAll && ofAll(database) === self),
-      isOurs: (pair) => others.length === 0 || responsibleAmong(database, pair)(database) === self,
+      isOurs: (pair) =>
+        others.length === 0 || responsibleAmong(idsOf(database, pair, most(database)))(database) === self,
       onChange,
     }),
   }

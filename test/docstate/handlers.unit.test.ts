@@ -112,7 +112,15 @@ test.each([
   [{ timeout: 30 }, 'timeout: expected a time such as 90s, 30m or 24h, got 30'],
   [{ timeout: '0s' }, "timeout: expected a time such as 90s, 30m or 24h, got '0s'"],
   [{ timeout: '5 monkeys' }, "timeout: expected a time such as 90s, 30m or 24h, got '5 monkeys'"],
-  [{ atempts: 3 }, 'there is no option atempts (did you mean attempts?); there are timeout, concurrency, attempts'],
+  [
+    { atempts: 3 },
+    'there is no option atempts (did you mean attempts?); there are timeout, concurrency, globalConcurrency, key, limit, attempts',
+  ],
+  [{ globalConcurrency: 0 }, 'globalConcurrency: expected a whole number from 1 on, got 0'],
+  [{ key: 'customer' }, "key: expected a function of the document, got 'customer'"],
+  [{ limit: 600 }, "limit: expected { count, per }, such as { count: 600, per: '1m' }, got 600"],
+  [{ limit: { count: 600 } }, 'limit.per: expected a time such as 90s, 30m or 24h, got undefined'],
+  [{ limit: { count: 1, per: '1m', burst: 3 } }, 'there is no option limit.burst; there are count, per'],
 ])('options that make no sense are a fault: %j', (options, named) => {
   const register = () => createControl<Machines>({}).unsafe('order', 'paid', async () => undefined, options as object)
   expect(register).toThrow('the unsafe handler for order in state paid')

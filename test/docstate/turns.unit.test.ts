@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
-import { Turns, type Turn } from '../../sidecar/docstate/turns.ts'
+import { SharedTurns, Turns, type Turn } from '../../sidecar/docstate/turns.ts'
 
 const settled = () => new Promise(setImmediate)
 
 /** Documents on their way; each is claimed, then runs, when it is told to. */
 function createRig({ concurrency = 4, hasClaims = true, unread = 0 }) {
   const clock = { now: 0 }
-  const turns = new Turns({ concurrency, hasClaims, unread: () => unread, ticks: () => clock.now })
+  const shared = new SharedTurns({ concurrency: () => concurrency, hasClaims })
+  const turns = new Turns({ shared, unread: () => unread, ticks: () => clock.now })
   const [claiming, running] = [new Set<Turn>(), new Set<Turn>()]
   const wait = (count: number) => {
     for (let i = 0; i < count; i++) {

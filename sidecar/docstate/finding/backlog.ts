@@ -145,7 +145,8 @@ export class Backlog {
     for (const [status, until] of [['ready', {}] as const, ['retry', now] as const, ['timeout', now] as const]) {
       const key = [type, state, status]
       for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
-        yield rows.map(({ id }) => id).filter((id) => partition.isOurs(registration, id))
+        const ids = rows.map(({ id }) => id)
+        yield registration.options.key ? ids : ids.filter((id) => partition.isOurs(registration, id))
       }
     }
   }

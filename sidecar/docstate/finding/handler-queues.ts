@@ -1,4 +1,5 @@
 import type { ByteBudget, BudgetShare } from '../../core/byte-budget.ts'
+import { Keys } from '../keys.ts'
 import type { RunAttempt } from '../run-attempt.ts'
 import type { Registration } from '../types.ts'
 
@@ -7,19 +8,22 @@ export interface HandlerQueue {
   readonly registration: Registration
   readonly run: RunAttempt
   readonly share: BudgetShare
+  readonly keys: Keys
 }
 
 export type QueueOf = (registration: Registration) => HandlerQueue
 
 export function createHandlerQueues(
   byteBudget: ByteBudget,
-  createRun: (registration: Registration) => RunAttempt,
+  lookAgain: (id: string) => void,
+  createRun: (registration: Registration, keys: Keys) => RunAttempt,
 ): QueueOf {
   const queues = new Map<Registration, HandlerQueue>()
   return (registration) => {
     const known = queues.get(registration)
     if (known) return known
-    const queue = { registration, run: createRun(registration), share: byteBudget.share() }
+    const keys = new Keys(lookAgain)
+    const queue = { registration, run: createRun(registration, keys), share: byteBudget.share(), keys }
     queues.set(registration, queue)
     return queue
   }

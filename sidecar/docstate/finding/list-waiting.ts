@@ -3,6 +3,7 @@ import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Partition, TypeAndState } from '../../workers/partitioning.ts'
 import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
+import type { ResolvedOptions } from '../types.ts'
 import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../classify.ts'
 import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, countRow, keyRow, type Listed } from './pages.ts'
 
@@ -33,7 +34,9 @@ const MAX_REMEMBERED = 1000
  * documents of the handled states that are ready, claimed, or due soon; and those in conflict, in any
  * state. Reads ids only.
  *
- * What is another worker's and still waits at the second look is taken: that worker does nothing about it.
+ * What is another worker's and still waits at the second look is taken: that worker does nothing about it. But where one
+ * worker has all documents of a key, or few workers have a handler, they may have to wait long; and with a key an id does not say whose
+ * the document is, so all are read.
  */
 export function createListWaiting(options: ListWaitingOptions): ListWaiting {
   const { database, table, partition, clock, horizonMs, later, undeclared, take } = options
@@ -70,7 +73,8 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
     undeclared(undeclaredIn(counts, known.machines))
     const isOccupied = amongKeys(grouped)
     for (const pair of typesAndStatesOf(known)) {
-      const isLate = lateIn(pair)
+      const { key: keyOf, globalConcurrency } = optionsOf(known, pair)
+      const isLate = keyOf || globalConcurrency !== undefined ? () => false : lateIn(pair)
       const hasEnd = known.machines[pair.type]?.[pair.state]?.timeout !== undefined
       for (const [status, until] of [
         ['claimed', {}],
@@ -82,7 +86,7 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
         const key = [pair.type, pair.state, status]
         if (!isOccupied(key)) continue
         for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
-          const isOurs = ({ id }: Listed) => status === 'claimed' || partition.isOurs(pair, id)
+          const isOurs = ({ id }: Listed) => status === 'claimed' || keyOf !== undefined || partition.isOurs(pair, id)
           const ours = rows.filter(isOurs)
           const late = rows.filter((row) => !isOurs(row) && isLate(row))
           if (!(await take(idsOf(ours), false, signal))) break
@@ -106,6 +110,9 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
     waited = waiting
   }
 }
+
+const optionsOf = ({ registrations }: DispatchTable, { type, state }: TypeAndState): Partial<ResolvedOptions> =>
+  registrations.find((one) => one.type === type && one.state === state)?.options ?? {}
 
 function amongKeys(rows: readonly { readonly key: readonly unknown[] }[]): (key: readonly string[]) => boolean {
   const keys = new Set(rows.map(({ key }) => JSON.stringify(key)))

@@ -5,6 +5,8 @@ import { SidecarError } from '../../core/errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createClassify, docstateOf, type DispatchTable } from '../classify.ts'
+import { failureOf } from '../../core/failure.ts'
+import { keyOf } from '../keys.ts'
 import { failedTries, timesLost } from '../attempt.ts'
 import type { Registration } from '../types.ts'
 
@@ -47,7 +49,7 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
       ? `A sidecar with these settings serves ${database.name}.`
       : `No sidecar with these settings serves ${database.name} (SIDECAR_DATABASES): what follows is for one that does.`,
     ...machineLines(type, state, Object.hasOwn(table.machines, type) ? table.machines : options.guarded),
-    ...handlerLines(handler, type, state, options),
+    ...handlerLines(handler, doc, options),
     ...faults.map((fault) => `It is not started: ${fault}.`),
     ...happened(doc),
     ...next(doc, runs, options.clock),
@@ -56,16 +58,15 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
   return lines
 }
 
-function handlerLines(
-  handler: Registration | undefined,
-  type: string,
-  state: string,
-  { table, guarded }: ExplainOptions,
-): string[] {
+function handlerLines(handler: Registration | undefined, doc: StoredDoc, { table, guarded }: ExplainOptions): string[] {
+  const [type, state] = [String(doc.type), String(doc.state)]
   if (handler) {
     const { attempts, timeoutMs } = handler.options
     const tries = attempts === Number.MAX_SAFE_INTEGER ? 'until it is done' : `up to ${attempts} times`
-    return [`Its handler is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`]
+    return [
+      `Its handler is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`,
+      ...limitLines(handler, doc),
+    ]
   }
   const { timeout } = stateIn(table.machines, type, state) ?? {}
   const { mode } = stateIn(guarded, type, state) ?? {}
@@ -73,6 +74,22 @@ function handlerLines(
     `No handler takes documents of type ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
     ...(mode ? [`The database declares one (${mode}): is SIDECAR_HANDLERS here that of the running sidecar?`] : []),
   ]
+}
+
+/** What may keep a document waiting although it is ready. */
+function limitLines(handler: Registration, doc: StoredDoc): string[] {
+  const { globalConcurrency, limit } = handler.options
+  const lines: string[] = []
+  try {
+    const key = keyOf(handler, doc)
+    if (key !== undefined) lines.push(`Documents with its key, "${key}", run one after the other.`)
+  } catch (thrown) {
+    lines.push(`It will be refused: ${failureOf(thrown).reason}.`)
+  }
+  if (globalConcurrency !== undefined)
+    lines.push(`At most ${globalConcurrency} run at the same time, in all workers together.`)
+  if (limit) lines.push(`At most ${limit.count} begin in ${lasting(limit.perMs)}, in all workers together.`)
+  return lines
 }
 
 function happened(doc: StoredDoc): string[] {

@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { viewOf } from '../../support/answers.ts'
 import { createByteBudget } from '../../../sidecar/core/byte-budget.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
+import { Keys } from '../../../sidecar/docstate/keys.ts'
 import { Backlog } from '../../../sidecar/docstate/finding/backlog.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
 import { handlerDefaults } from '../../../sidecar/docstate/handler-options.ts'
@@ -120,7 +121,8 @@ test('says when no handler has ended for a minute; its byte budget is used up, a
   while (share.tryEnter(10));
   const handler = () => Promise.resolve()
   const registration = { type: 'slow', state: 'new', mode: 'safe', handler, options: handlerDefaults } as const
-  const queue: HandlerQueue = { registration, run: () => Promise.resolve('settled'), share }
+  const keys = new Keys(() => undefined)
+  const queue: HandlerQueue = { registration, run: () => Promise.resolve('settled'), share, keys }
   const clock = createManualClock()
   const write = vi.fn()
   const backlog = new Backlog({

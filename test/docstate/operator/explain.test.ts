@@ -48,6 +48,24 @@ describe('explain tells', () => {
     await expect(explain({ ...defaults, database, table })).rejects.toMatchObject({ code: 'not_found' })
   })
 
+  test('what may keep it waiting, or gets it refused', async () => {
+    const table = createControl<Machines>(machines)
+    table.unsafe('order', 'paid', () => Promise.resolve(), {
+      key: (order) => (order._id === 'o' ? 'ann' : undefined),
+      limit: { count: 600, per: '1m' },
+      globalConcurrency: 2,
+    })
+    const lines = await told('paid', { table })
+    expect(lines.slice(3, 6)).toEqual([
+      'Documents with its key, "ann", run one after the other.',
+      'At most 2 run at the same time, in all workers together.',
+      'At most 600 begin in 1 min, in all workers together.',
+    ])
+    const broken = createControl<Machines>(machines)
+    broken.unsafe('order', 'paid', () => Promise.resolve(), { key: ({ customer }) => (customer as string).trim() })
+    expect((await told('paid', { table: broken }))[3]).toMatch(/^It will be refused: the handler's key throws/)
+  })
+
   test('how long a state lasts', async () => {
     expect(await told('invoiced')).toEqual([
       expect.stringMatching(SERVED),

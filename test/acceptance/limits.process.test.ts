@@ -1,0 +1,102 @@
+/** What a handler's options promise for all workers together, while three share the work and one of them is killed. */
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { couchUrl } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { basic } from '../support/server-admin.ts'
+import { startProcessWith, writeModule } from './own-handlers.ts'
+import { startProcess } from './process.ts'
+
+/** Each handler notes when a run begins and ends: type, id, key, process, milliseconds. */
+const HANDLERS = `
+  import { appendFileSync } from 'node:fs'
+  import { setTimeout as sleep } from 'node:timers/promises'
+  import { defineHandlers } from 'couchdb-sidecar'
+  const notes = new URL('notes', import.meta.url)
+  const note = (what, { type, _id, customer = '' }) =>
+    appendFileSync(notes, JSON.stringify([what, type, _id, customer, process.pid, Date.now()]) + '\\n')
+  const running = (ms) => async (doc) => {
+    note('begins', doc)
+    await sleep(ms)
+    note('ends', doc)
+    return { ...doc, state: 'done' }
+  }
+  export default defineHandlers((control) => {
+    control.unsafe('order', 'new', running(30), { key: (order) => order.customer, onLost: 'retry' })
+    control.safe('call', 'new', running(1), { limit: { count: 20, per: '2s' } })
+    control.unsafe('job', 'new', running(100), { globalConcurrency: 2, onLost: 'retry' })
+  })`
+
+interface Run {
+  readonly type: string
+  readonly key: string
+  readonly pid: number
+  readonly from: number
+  readonly to: number
+}
+
+type Note = readonly ['begins' | 'ends', string, string, string, number, number]
+
+/** Runs that have ended; a killed worker's last ones have not. */
+function runsIn(text: string): Run[] {
+  const begun = new Map<string, number>()
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .flatMap((line) => {
+      const [what, type, id, key, pid, at] = JSON.parse(line) as Note
+      const name = JSON.stringify([type, id, pid])
+      if (what === 'begins') begun.set(name, at)
+      return what === 'begins' ? [] : [{ type, key, pid, from: begun.get(name)!, to: at }]
+    })
+}
+
+async function workersSeenBy(url: string): Promise<number> {
+  const { username, password } = new URL(couchUrl())
+  const metrics = await fetch(`${url}/metrics`, { headers: { authorization: basic(username, password) } })
+  return Number(/^couchdb_sidecar_workers (\d+)$/m.exec(await metrics.text())?.[1])
+}
+
+/** How many were under way at once, at most. */
+const mostAtOnce = (runs: readonly Run[]): number =>
+  Math.max(0, ...runs.map(({ from }) => runs.filter((run) => run.from <= from && from < run.to).length))
+
+test(
+  'key, limit and globalConcurrency hold for three workers, one of which is killed',
+  { timeout: 180_000 },
+  async () => {
+    const module = await writeModule(HANDLERS)
+    const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
+    const { orders, settings } = first
+    const others = await Promise.all(['b', 'c'].map((name) => startProcess({ ...settings, SIDECAR_NAME: name })))
+    await eventually(async () => {
+      const seen = await Promise.all([first.sidecar, ...others].map(({ url }) => workersSeenBy(url)))
+      expect(seen).toEqual([3, 3, 3]) // before, each has a part of those who were known
+    })
+
+    const docs = (count: number, type: string, more: (n: number) => object = () => ({})) =>
+      Array.from({ length: count }, (_, n) => ({ _id: `${type}${n}`, type, state: 'new', ...more(n) }))
+    const hot = (n: number) => ({ customer: n % 3 === 0 ? `c${n}` : n % 3 === 1 ? 'hot' : 'warm' })
+    const all = [...docs(120, 'order', hot), ...docs(60, 'call'), ...docs(60, 'job')]
+    await orders.bulk(all.map((doc) => JSON.stringify(doc)))
+    const notes = async () => runsIn(await readFile(new URL('notes', `file://${module}`), 'utf8').catch(() => ''))
+    await eventually(async () => expect((await notes()).length).toBeGreaterThan(60))
+    await others[0]!.kill()
+
+    const ids = all.map(({ _id }) => _id)
+    const left = async () => (await orders.getMany(ids)).filter(({ state }) => state !== 'done')
+    await eventually(async () => expect(await left()).toEqual([]), { within: 120_000 })
+    const runs = await notes()
+    const of = (type: string) => runs.filter((run) => run.type === type)
+    const keys = new Set(of('order').map(({ key }) => key))
+    for (const key of keys) expect(mostAtOnce(of('order').filter((run) => run.key === key)), key).toBe(1)
+    expect(mostAtOnce(of('order')), 'other keys wait for nobody').toBeGreaterThan(2)
+    expect(mostAtOnce(of('job'))).toBe(2)
+    const begins = of('call').map(({ from }) => from)
+    for (const from of begins) {
+      const within = begins.filter((at) => at >= from && at < from + 1900) // a claim or a timer takes its time
+      expect(within.length).toBeLessThanOrEqual(20)
+    }
+    expect(new Set(of('call').map(({ pid }) => pid)).size, 'several workers took calls').toBeGreaterThan(1)
+  },
+)

@@ -1,0 +1,150 @@
+/** What a handler's options hold back: documents of the same key, and runs beyond a rate. */
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../sidecar/core/clock.ts'
+import { RateLimit, type Rate } from '../../sidecar/core/rate-limit.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { createReserveStarts, limitId } from '../../sidecar/docstate/reserve-starts.ts'
+import { createTestCouch, deleteDb, freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { createManualClock } from '../support/manual-clock.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
+
+const paid = { type: 'order', state: 'paid' }
+const log = pino({ level: 'silent' })
+
+const isDone = (db: Database, ids: readonly string[]) =>
+  eventually(async () => {
+    const docs = await db.getMany(ids)
+    expect(docs.map(({ state }) => state)).toEqual(ids.map(() => 'invoiced'))
+  })
+
+test('a key with thousands of documents holds up no other, and all of them are done one by one', async () => {
+  const db = await freshDb('limits')
+  const go = createLatch()
+  let running = 0
+  let most = 0
+  const { engine } = await startRig(db, (control) =>
+    control.unsafe(
+      'order',
+      'paid',
+      async (order: { customer: string }) => {
+        if (order.customer === 'hot') {
+          most = Math.max(most, ++running)
+          await go.opened
+          running -= 1
+        }
+        return { ...order, state: 'invoiced' }
+      },
+      { key: (order) => order.customer },
+    ),
+  )
+  const hot = Array.from({ length: 300 }, (_, n) => ({ _id: `h${n}`, ...paid, customer: 'hot' }))
+  await db.bulk(hot.map((doc) => JSON.stringify(doc)))
+  const cold = Array.from({ length: 40 }, (_, n) => ({ _id: `c${n}`, ...paid, customer: `c${n}` }))
+  await db.bulk(cold.map((doc) => JSON.stringify(doc)))
+  await isDone(
+    db,
+    cold.map(({ _id }) => _id),
+  )
+  expect(engine.health().inFlight, 'of the others only ids wait').toBeLessThan(10)
+  go.open()
+  await isDone(
+    db,
+    hot.map(({ _id }) => _id),
+  )
+  expect(most).toBe(1)
+})
+
+test('a document whose key cannot be told is refused, and the next of its handler is not', async () => {
+  const db = await freshDb('limits')
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }), {
+      key: (order) => (order.customer as { id: string }).id,
+    }),
+  )
+  await db.put({ _id: 'bad', ...paid })
+  await db.put({ _id: 'good', ...paid, customer: { id: 'ann' } })
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'))
+  await eventually(async () => expect(await stateOf(db, 'bad')).toBe('error'))
+  expect((await db.get('bad')).error).toMatchObject({ code: 'bad_key' })
+})
+
+test('what waits for its start within the limit has no claim, and no try of it is counted', async () => {
+  const db = await freshDb('limits')
+  const rig = await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }), {
+      limit: { count: 1, per: '1h' },
+    }),
+  )
+  for (const _id of ['a', 'b']) await db.put({ _id, ...paid })
+  await eventually(async () => {
+    const states = await Promise.all(['a', 'b'].map((id) => stateOf(db, id)))
+    expect(states.toSorted()).toEqual(['invoiced', 'paid'])
+  })
+  const [waiting] = (await db.getMany(['a', 'b'])).filter(({ state }) => state === 'paid')
+  expect(docstateIn(waiting)).toBeUndefined()
+  await rig.stop()
+  expect(await stateOf(db, waiting!._id)).toBe('paid')
+  expect(await db.get(limitId('order/paid'))).toMatchObject({ type: 'limit', next_at: expect.any(String) as string })
+})
+
+/** A worker that begins as often as it may, until the test is over. */
+function startBeginning(control: Database, rate: Rate, clock = systemClock) {
+  const stop = new AbortController()
+  const reserve = createReserveStarts({ control, name: 'order/paid', rate, clock, random: Math.random, log })
+  const limit = new RateLimit(reserve, clock, stop.signal)
+  const begun: number[] = []
+  const begin = async () => {
+    await limit.enter(stop.signal)
+    begun.push(clock.now())
+  }
+  return { begun, begin, stop: () => stop.abort(new Error('the test is over')) }
+}
+
+test('three workers together begin no more often than the limit says, and lose little of it', async () => {
+  const db = await freshDb('limits')
+  const workers = [1, 2, 3].map(() => startBeginning(db, { count: 10, perMs: 500 }))
+  const began = Date.now()
+  await Promise.all(workers.flatMap(({ begin }) => Array.from({ length: 20 }, begin)))
+  const seconds = (Date.now() - began) / 1000
+  const all = workers.flatMap(({ begun }) => begun).sort((a, b) => a - b)
+  expect(all).toHaveLength(60)
+  for (const from of all) expect(all.filter((at) => at >= from && at < from + 470).length).toBeLessThanOrEqual(10)
+  expect(seconds).toBeGreaterThan(2.9)
+})
+
+test.each([
+  ['in an hour, by a clock that was wrong', () => new Date(Date.UTC(2030, 0, 2)).toISOString()],
+  ['a word', () => 'soon'],
+  ['nothing', () => undefined],
+])('a next start of %s is made good', async (_, next_at) => {
+  const db = await freshDb('limits')
+  await db.put({ _id: limitId('order/paid'), type: 'limit', next_at: next_at() })
+  const worker = startBeginning(db, { count: 1, perMs: 1000 }, createManualClock(Date.UTC(2030, 0, 1)))
+  await worker.begin()
+  expect(worker.begun).toEqual([Date.UTC(2030, 0, 1)])
+})
+
+test('while the document cannot be written nothing begins; then all goes on', async () => {
+  const db = await freshDb('limits')
+  const proxy = await startFaultyProxy()
+  proxy.plan(({ method }) => (method === 'PUT' ? refuse(503) : undefined))
+  const worker = startBeginning(createTestCouch({ url: proxy.url }).db(db.name), { count: 100, perMs: 1000 })
+  const begin = worker.begin()
+  await eventually(() => expect(proxy.requests.filter(({ method }) => method === 'PUT').length).toBeGreaterThan(1))
+  expect(worker.begun).toEqual([])
+  proxy.plan(() => undefined)
+  await begin
+  expect(worker.begun).toHaveLength(1)
+})
+
+test('who waits in vain, since the database is gone, ends with its signal', async () => {
+  const db = await freshDb('limits')
+  await deleteDb(db.name)
+  const worker = startBeginning(db, { count: 1, perMs: 1000 })
+  const begin = worker.begin()
+  worker.stop()
+  await expect(begin).rejects.toThrow('the test is over')
+})
