@@ -35,6 +35,12 @@ export function hasCapability({ options }: Member, database: string, { type, sta
   return named !== undefined && includes(named)
 }
 
+/** Whether a worker has a handler for this state anywhere. */
+export const hasCapabilityAnywhere = ({ options }: Member, { type, state }: TypeAndState): boolean =>
+  Object.values(options as Record<string, Capabilities | null | undefined>).some((place) =>
+    stringsIn(place?.handlers).includes(nameOf(type, state)),
+  )
+
 interface Capabilities {
   readonly handlers?: unknown
   readonly types?: unknown

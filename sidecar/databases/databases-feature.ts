@@ -6,7 +6,7 @@ import type { Feature } from '../feature.ts'
 import { metricsOf } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
 import { createPartitioning } from '../workers/partitioning.ts'
-import { capabilitiesOf, hasCapability } from './capabilities.ts'
+import { capabilitiesOf, hasCapability, hasCapabilityAnywhere } from './capabilities.ts'
 import { createDatabaseCounters } from './database-counters.ts'
 import { databaseMetrics, handlerMetrics, memoryMetrics, visitMetrics } from './database-metrics.ts'
 import { createHandlerTables } from './handler-tables.ts'
@@ -25,12 +25,12 @@ export function databasesFeature(platform: Platform): Feature {
   const compiler = createCompiler()
   const counters = createDatabaseCounters(patterns)
   const tables = createHandlerTables({ ...platform, couch: couch.work, compiler })
-  const partitioning = createPartitioning({ ...worker, serves: hasCapability, most: tables.most, signal })
-  const { shareOf } = partitioning
-  const limits = new HandlerLimits({
-    ...{ control: couch.work.db(config.controlDb), clock, random, log, signal },
-    shareOf: (pair) => shareOf(config.controlDb, pair), // where all of them run
+  const partitioning = createPartitioning({
+    ...{ ...worker, most: tables.most, signal },
+    ...{ serves: hasCapability, servesAnywhere: hasCapabilityAnywhere },
   })
+  const { shareOf } = partitioning
+  const limits = new HandlerLimits({ control: couch.work.db(config.controlDb), shareOf, clock, random, log, signal })
   partitioning.onChange(() => limits.changed(), signal)
   const served = serveDatabases({
     ...platform,

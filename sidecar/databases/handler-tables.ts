@@ -16,7 +16,7 @@ import type { TypeAndState } from '../workers/partitioning.ts'
 import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
 import type { Templates } from '../mail/templates.ts'
 
-/** What is handled where. The user's own handlers run in the control database, and wherever the settings say. */
+/** What is handled where. The user's own handlers, and their machines, are where the settings say and nowhere else. */
 export interface HandlerTables {
   readonly of: (this: void, database: string) => Job & { readonly table: LoadedHandlers }
   /** How many workers may run a handler there, or the one of which that are the fewest. */
@@ -45,8 +45,9 @@ export interface HandlerTablesOptions {
 export function createHandlerTables(options: HandlerTablesOptions): HandlerTables {
   const { config, handlers, couch, compiler, templates, clock, publicUrl, syncUrl } = options
   const { controlDb, databases, confirmExpiryMs, mailsPerOwner } = config
-  const own = isAmong(userDatabaseOf(newUserId(controlDb)), databases) ? [handlers] : []
-  const machines = Object.assign({}, ...own.map((one) => one.machines), userMachines) as Machines
+  const ownIn = (database: string) => (isAmong(database, databases) ? [handlers] : [])
+  const ofUsers = ownIn(userDatabaseOf(newUserId(controlDb)))
+  const machines = Object.assign({}, ...ofUsers.map((one) => one.machines), userMachines) as Machines
   const channels = createChannels({ ...config, couch, compiler, templates, clock, syncUrl, machines })
   const control = createControl(controlMachinesFor(config))
   const users = createDeviceUsers(couch.db('_users'))
@@ -64,8 +65,8 @@ export function createHandlerTables(options: HandlerTablesOptions): HandlerTable
   channels.registerUser(user)
 
   const jobs = {
-    control: { kind: 'control', table: joinHandlers([handlers, control]) },
-    user: { kind: 'user', table: joinHandlers([...own, user]) },
+    control: { kind: 'control', table: joinHandlers([...ownIn(controlDb), control]) },
+    user: { kind: 'user', table: joinHandlers([...ofUsers, user]) },
     docstate: { kind: 'docstate', table: handlers },
   } as const
   const theirs = [userDatabasesOf(controlDb)]

@@ -12,7 +12,7 @@ export interface HandlerLimitsOptions {
   /** The control database, where all workers share what is limited for all together. */
   readonly control: Database
   /** Which of how many workers this one is, among those that may run a handler. */
-  readonly shareOf: (pair: TypeAndState) => Share
+  readonly shareOf: (pair: TypeAndState, most: number) => Share
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -74,7 +74,7 @@ export class HandlerLimits {
   /** Each worker that may run the handler has its part; who has documents all the same, and no part, runs one at a time. */
   #concurrencyOf({ type, state, options: { concurrency, globalConcurrency } }: Registration): number {
     if (globalConcurrency === undefined) return concurrency
-    const { index, of } = this.#options.shareOf({ type, state })
+    const { index, of } = this.#options.shareOf({ type, state }, globalConcurrency)
     const part = Math.floor(globalConcurrency / of) + (index < globalConcurrency % of ? 1 : 0)
     return Math.max(1, Math.min(concurrency, part))
   }

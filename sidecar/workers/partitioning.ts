@@ -37,6 +37,8 @@ export interface PartitioningOptions {
   readonly serves: (member: Member, database: string, pair: TypeAndState) => boolean
   /** How many workers may have documents of this type and state; without one, of any in this database. Default all. */
   readonly most?: (database: string, pair?: TypeAndState) => number
+  /** Whether a worker has a handler for this type and state in any database. Default all have. */
+  readonly servesAnywhere?: (member: Member, pair: TypeAndState) => boolean
   readonly signal: AbortSignal
 }
 
@@ -52,15 +54,15 @@ export interface Partitioning {
 }
 
 export interface Shares {
-  /** Which of how many this worker is, among those that may have documents of this type and state. */
-  shareOf(this: void, database: string, pair: TypeAndState): { readonly index: number; readonly of: number }
+  /** Which of how many this worker is, among those that have a handler for it, or the first `most` of them. */
+  shareOf(this: void, pair: TypeAndState, most: number): { readonly index: number; readonly of: number }
 }
 
 /** The same for all workers. */
 const inOrder = (ids: readonly string[]): string[] => [...ids].sort()
 
 export function createPartitioning(options: PartitioningOptions): Partitioning & Shares {
-  const { registry, role, self, serves, most = () => Infinity, signal } = options
+  const { registry, role, self, serves, servesAnywhere = () => true, most = () => Infinity, signal } = options
   const listeners = new Set<() => void>()
   /** By database, type and state, for those that are divided: they are few. */
   const responsible = new Map<string, (docId: string) => string | undefined>()
@@ -125,9 +127,9 @@ export function createPartitioning(options: PartitioningOptions): Partitioning &
   return {
     known,
     onChange,
-    shareOf(database, pair) {
-      const ids = inOrder(idsOf(database, pair, most(database, pair)))
-      return { index: ids.indexOf(self), of: ids.length }
+    shareOf(pair, most) {
+      const ids = [self, ...others.filter((member) => servesAnywhere(member, pair)).map(({ id }) => id)]
+      return { index: inOrder(ids).indexOf(self), of: Math.min(ids.length, most) }
     },
     of: (database) => ({
       hasEquals: () => ofAll !== undefined && areAllTaken(database),
