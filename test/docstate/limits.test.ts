@@ -103,16 +103,36 @@ function startBeginning(control: Database, rate: Rate, clock = systemClock) {
   return { begun, begin, stop: () => stop.abort(new Error('the test is over')) }
 }
 
-test('three workers together begin no more often than the limit says, and lose little of it', async () => {
+test('three workers together are given times that are evenly apart, and no time twice', async () => {
   const db = await freshDb('limits')
-  const workers = [1, 2, 3].map(() => startBeginning(db, { count: 10, perMs: 500 }))
-  const began = Date.now()
-  await Promise.all(workers.flatMap(({ begin }) => Array.from({ length: 20 }, begin)))
-  const seconds = (Date.now() - began) / 1000
-  const all = workers.flatMap(({ begun }) => begun).sort((a, b) => a - b)
-  expect(all).toHaveLength(60)
-  for (const from of all) expect(all.filter((at) => at >= from && at < from + 470).length).toBeLessThanOrEqual(10)
-  expect(seconds).toBeGreaterThan(2.9)
+  const rate = { count: 10, perMs: 500 }
+  const { signal } = new AbortController()
+  const takeTwenty = async () => {
+    const options = { control: db, name: 'order/paid', rate, clock: systemClock, random: Math.random, log }
+    const reserve = createReserveStarts(options)
+    const times: number[] = []
+    while (times.length < 20) times.push(...(await reserve(20 - times.length, signal)))
+    return times
+  }
+  const all = (await Promise.all([takeTwenty(), takeTwenty(), takeTwenty()])).flat().sort((a, b) => a - b)
+  const apart = all.slice(1).map((at, n) => at - all[n]!)
+  expect(Math.min(...apart)).toBeGreaterThanOrEqual(50)
+  expect(all.at(-1)! - all[0]!, 'little is lost').toBeLessThan(60 * 50 * 1.5)
+})
+
+test('who waits begins at its time, in the order of coming', async () => {
+  const clock = createManualClock(0)
+  const { signal } = new AbortController()
+  const limit = new RateLimit(() => Promise.resolve([100, 250]), clock, signal)
+  const begun: [string, number][] = []
+  for (const name of ['a', 'b']) void limit.enter(signal).then(() => begun.push([name, clock.now()]))
+  await clock.advance(99)
+  expect(begun).toEqual([])
+  await clock.advance(151)
+  expect(begun).toEqual([
+    ['a', 100],
+    ['b', 250],
+  ])
 })
 
 test.each([
