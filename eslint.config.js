@@ -53,7 +53,7 @@ const downOnly = layers.flatMap((layer, depth) => {
 })
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', 'node_modules/**', '*.js', 'bench/*.js'] },
+  { ignores: ['**/dist/**', 'node_modules/**', '*.js', 'bench/*.js', 'templates/**'] },
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },

@@ -33,8 +33,9 @@ const terminal = {
   note: (text: string) => console.error(text),
   redraw: process.stderr.isTTY ? redraw : undefined,
   isTTY,
-  async createLog(level: string) {
+  async createLog(level: string, show?: (line: string) => void) {
     const { pino } = await import('pino') // other commands do without
+    if (show) return (log = pino({ level }, { write: show }))
     return (log = pino({
       ...{ level, hooks: { streamWrite: isTTY ? shownJson : printable } },
       ...(isTTY && { transport: { target: 'pino-pretty' } }),

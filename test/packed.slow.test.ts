@@ -81,3 +81,12 @@ test('the client loads where PouchDB is', { timeout }, async () => {
   const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script], { cwd: home })
   expect(stdout).toMatch(/^function \w+/)
 })
+
+test('a new project is tested and checked by what is installed', { timeout }, async () => {
+  const home = await install(['.', 'embedded'], 'tsx', 'typescript', '@types/node@20')
+  await run('npx', ['couchdb-sidecar', 'init', 'my-app'], { cwd: home, env: SHELL })
+  const app = { cwd: join(home, 'my-app'), env: SHELL }
+  await run('npx', ['tsc'], app)
+  const { stdout } = await run('npm', ['test'], app)
+  expect(stdout).toMatch(/pass 3\n/)
+})

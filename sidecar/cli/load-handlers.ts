@@ -1,6 +1,7 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { placeIn } from '../core/call-site.ts'
 import { ConfigError } from '../core/errors.ts'
 import { failureOf } from '../core/failure.ts'
 import { collectHandlers, joinHandlers, type HandlersModule, type LoadedHandlers } from '../docstate/handlers.ts'
@@ -28,8 +29,10 @@ export async function loadHandlers(paths: readonly string[]): Promise<LoadedHand
 
 /** Node names the file that asks, with a suffix of tsx, and not what to do. */
 function reasonOf(thrown: unknown): string {
-  const { code, reason } = failureOf(thrown)
-  const missing = /^Cannot find (?:module|package) '((?!file:)[^./][^']*)'/.exec(reason)?.[1]
+  const { code, reason: text } = failureOf(thrown)
+  const place = placeIn((thrown as Error | undefined)?.stack)
+  const reason = place === undefined || text.includes(place) ? text : `${text} (${place})`
+  const missing = /^Cannot find (?:module|package) '((?!file:)[^./][^']*)'/.exec(text)?.[1]
   if (missing === undefined || !/^(ERR_)?MODULE_NOT_FOUND$/.test(code)) return reason
   return `it imports ${missing}, which is not installed beside it: run "npm install ${missing}" in its folder, or a folder above`
 }

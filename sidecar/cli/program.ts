@@ -31,6 +31,27 @@ export function createProgram(terminal: Terminal, version: string): Command {
     return command
   }
 
+  program
+    .command('init')
+    .description('write a small project with handlers of your own into a new folder')
+    .argument('<folder>', 'where')
+    .exitOverride()
+    .action(async (folder: string) => {
+      const { init } = await import('./init.ts')
+      await init(terminal, folder, version)
+    })
+
+  add('dev', 'run your handlers, and load them again when a file is saved').action(async (_, command: Command) => {
+    const [config, flags] = [await readConfig(command, terminal), await readFlags(command)]
+    const { dev } = await import('./dev.ts')
+    await dev(terminal, config, flags)
+  })
+
+  program.command('dev-worker', { hidden: true }).action(async (_, command: Command) => {
+    const { runDevWorker } = await import('./dev-worker.ts')
+    await runDevWorker(terminal, await readConfig(command, terminal), version)
+  })
+
   add('start', 'run the sidecar').action(async (_, command: Command) => {
     const config = await readConfig(command, terminal)
     const { start } = await import('./start.ts')
@@ -101,11 +122,14 @@ async function addSettings(command: Command): Promise<void> {
 
 /** The settings as flags, environment and the `.env` file give them. Throws `ConfigError`. */
 async function readConfig(command: Command, { env, envFile }: Pick<Terminal, 'env' | 'envFile'>): Promise<Config> {
-  const { describeSettings, loadConfig } = await import('../config.ts')
+  const { loadConfig } = await import('../config.ts')
+  return loadConfig({ env, flags: await readFlags(command), envFile })
+}
+
+async function readFlags(command: Command): Promise<Record<string, string | undefined>> {
+  const { describeSettings } = await import('../config.ts')
   const options = command.opts<Record<string, string | undefined>>()
-  const flags: Record<string, string | undefined> = {}
-  for (const { name, flag } of describeSettings()) flags[name] = options[camelCase(flag)]
-  return loadConfig({ env, flags, envFile })
+  return Object.fromEntries(describeSettings().map(({ name, flag }) => [name, options[camelCase(flag)]]))
 }
 
 const camelCase = (flag: string) => flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())

@@ -98,7 +98,7 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
 }
 
 /** With it `curl` asks for the password. */
-function userOption(url: string): string {
+export function userOption(url: string): string {
   const user = decodeURIComponent(new URL(url).username)
   return user && `-u '${user.replaceAll("'", "'\\''")}' `
 }
@@ -108,7 +108,7 @@ const catcherNote = (page: string | undefined) =>
     ? '   embedded mail catcher; it shows no mails to a network: set SMTP_URL'
     : '   embedded mail catcher: nothing leaves this machine'
 
-function hideCredentials(url: string): string {
+export function hideCredentials(url: string): string {
   if (url === '') return ''
   const shown = new URL(url)
   shown.username = shown.password = ''

@@ -12,7 +12,8 @@ export interface Terminal {
   /** Shows one line in place of the one that it showed before; an empty one takes it away. Only on a terminal. */
   readonly redraw?: ((line: string) => void) | undefined
   readonly isTTY: boolean
-  readonly createLog: (level: Config['logLevel']) => Logger | Promise<Logger>
+  /** @param show shows a line, instead of standard output */
+  readonly createLog: (level: Config['logLevel'], show?: (line: string) => void) => Logger | Promise<Logger>
   /** Aborts at the first signal to stop. */
   readonly signal: AbortSignal
 }

@@ -1,4 +1,5 @@
 import type { HandledState, Machines, NextState } from '../../ddocs/machine.ts'
+import { placeIn } from '../core/call-site.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerFault, typeFault } from './check-machines.ts'
@@ -105,7 +106,8 @@ export function createControl<const M extends Machines = Machines>(
 
   function report(thrown: unknown): void {
     if (!(thrown instanceof ConfigError)) throw thrown
-    onFault(thrown)
+    const place = placeIn(new Error().stack, [import.meta.url])
+    onFault(place === undefined ? thrown : new ConfigError(thrown.faults.map((fault) => `${fault} (${place})`)))
   }
 
   const handlers = { safe: register('safe'), unsafe: register('unsafe') }

@@ -1,0 +1,46 @@
+import { placeIn } from '../core/call-site.ts'
+import { oneLine } from './printable.ts'
+
+interface Line {
+  readonly level: number
+  readonly time: number
+  readonly msg: string
+  readonly db?: string
+  readonly doc?: string
+  readonly type?: string
+  readonly state?: string
+  readonly next?: string
+  readonly code?: string
+  readonly reason?: string
+  readonly retry_at?: string
+  readonly err?: { readonly stack?: string; readonly message?: string }
+}
+
+const [INFO, WARN] = [30, 40] as const
+
+/** A line of the log for the one who writes the handlers: a document's way in one line; undefined for what says nothing to them. */
+export function devLine(json: string): string | undefined {
+  const line = JSON.parse(json) as Line
+  const { level, time, msg, code, reason, err } = line
+  if (level <= INFO && line.next === undefined) return undefined
+  if (level === WARN && line.type === undefined) return undefined // of the server, and of the process
+  const at = new Date(time).toTimeString().slice(0, 8)
+  const mark = level <= INFO ? '✓' : line.doc === undefined ? '!' : '✗'
+  const place = placeIn(err?.stack)
+  const why = [
+    code === undefined ? undefined : `${code}: ${reason}`,
+    code === undefined ? err?.message : undefined,
+    place,
+  ].filter((part) => part !== undefined)
+  return oneLine(`${at} ${mark} ${[...documentOf(line), ...(why.length > 0 ? [why.join('  ')] : [])].join('  ')}`)
+
+  function documentOf({ db, doc, type, state, next }: Line): string[] {
+    if (doc === undefined) return [msg]
+    const way = next === undefined ? state : `${state} → ${next}`
+    return [
+      `${db === undefined ? '' : `${db}/`}${doc}`,
+      `${type} ${way}`,
+      ...(next === undefined || level > INFO ? [msg] : []),
+    ]
+  }
+}

@@ -1,0 +1,105 @@
+/** What `dev` runs in a process of its own, as `start` would, for as long as no file is saved. */
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { checkTemplates } from '../channels/check-templates.ts'
+import type { Config } from '../config.ts'
+import { systemClock } from '../core/clock.ts'
+import type { LoadedHandlers } from '../docstate/handlers.ts'
+import { loadTemplates } from '../mail/templates.ts'
+import { runSidecar, type Addresses } from '../sidecar.ts'
+import { deploy } from './deploy.ts'
+import { devLine } from './dev-log.ts'
+import { loadHandlers } from './load-handlers.ts'
+import { checkAll, hideCredentials, userOption } from './start.ts'
+import type { Terminal } from './terminal.ts'
+
+/** What `dev` says when the worker may go on. */
+export interface Go {
+  /** No worker has run before. */
+  readonly isFirst: boolean
+  /** The server is the embedded one. */
+  readonly isEmbedded: boolean
+}
+
+/** Loads the handlers and tells `dev`; goes on when the worker before has ended, which `dev` tells. */
+export async function runDevWorker(terminal: Terminal, config: Config, version: string): Promise<void> {
+  const log = await terminal.createLog(config.logLevel, (json) => {
+    const line = devLine(json)
+    if (line !== undefined) terminal.print(line)
+  })
+  const [handlers, templates] = await checkAll([
+    () => loadHandlers(config.handlers),
+    () => loadTemplates(config.mailTemplates),
+    () => checkTemplates(config.channelDdocs),
+  ])
+  const stopping = new AbortController()
+  const stop = () => stopping.abort(new Error('dev stops this worker'))
+  terminal.signal.addEventListener('abort', stop, { once: true })
+  process.once('disconnect', stop)
+  process.send?.('loaded')
+  const [go] = (await once(process, 'message', { signal: stopping.signal })) as [Go]
+
+  await deploy({ ...terminal, print: () => undefined, redraw: undefined }, config, { diskCheck: true })
+  await runSidecar(
+    {
+      ...{ version, config, handlers, templates, log },
+      ...{ clock: systemClock, random: Math.random },
+      onListening(addresses) {
+        if (go.isFirst) terminal.print(devBanner(addresses, config, handlers, { ...go, version }))
+        else terminal.print(`loaded again: ${namesOf(handlers)}`)
+      },
+    },
+    stopping.signal,
+  )
+}
+
+const namesOf = ({ registrations }: LoadedHandlers): string =>
+  registrations.map(({ type, state, mode }) => `${type}/${state} (${mode})`).join(', ')
+
+interface BannerOptions {
+  readonly version: string
+  readonly isEmbedded: boolean
+}
+
+/** What runs where, and a document to begin with. */
+export function devBanner(
+  addresses: Addresses,
+  config: Config,
+  handlers: LoadedHandlers,
+  about: BannerOptions,
+): string {
+  const { couch, mail, sidecar } = addresses
+  const { version, isEmbedded } = about
+  const url = isEmbedded ? couch.url : hideCredentials(couch.url)
+  const curl = `curl -X POST ${isEmbedded ? '' : userOption(couch.url)}${url}`
+  const database = config.databases.find((name) => !/[*?]/.test(name))
+  const lines = [
+    `couchdb-sidecar ${version}, for development`,
+    '',
+    `  Handlers  ${namesOf(handlers)}`,
+    `  Databases ${config.databases.join(', ')}`,
+    `  CouchDB   ${url}${isEmbedded ? '   embedded server, in memory: gone when this ends' : ''}`,
+    ...(mail?.page === undefined ? [] : [`  Mails     ${mail.page}`]),
+    `  Sidecar   ${sidecar}/_up`,
+    '',
+    ...(database === undefined
+      ? []
+      : [
+          'Write a document, in another terminal:',
+          '',
+          `  ${curl}/${encodeURIComponent(database)} ${bodyOf(handlers)}`,
+          '',
+        ]),
+    'Save a file, and the handlers are loaded again. Ctrl-C stops.',
+    '',
+  ]
+  return lines.join('\n')
+}
+
+/** With the document of the file that is called as its type, where there is one. */
+function bodyOf({ machines, registrations }: LoadedHandlers): string {
+  const first = registrations.find(({ type, state }) => machines[type]?.[state]?.create) ?? registrations[0]
+  const { type = 'order', state = 'new' } = first ?? {}
+  const file = `${type}.json`
+  return `-H 'Content-Type: application/json' -d ${existsSync(file) ? `@${file}` : `'${JSON.stringify({ type, state })}'`}`
+}

@@ -1,0 +1,40 @@
+import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { basename, dirname, join, resolve } from 'node:path'
+import { ConfigError } from '../core/errors.ts'
+import type { Terminal } from './terminal.ts'
+
+const template = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'templates/app')
+/** npm leaves files of these names out of a package, or changes them. */
+const RENAMED = { env: '.env', gitignore: '.gitignore' } as const
+const NAME = 'my-app'
+const VERSION = /"(couchdb-sidecar(?:-embedded)?)": "[^"]*"/g
+
+/** Writes a small project: a state machine, two handlers, a test. */
+export async function init(terminal: Pick<Terminal, 'print'>, path: string, version: string): Promise<void> {
+  const folder = resolve(path)
+  const name = basename(folder)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+  const there = await readdir(folder).catch(() => [])
+  if (there.length > 0) {
+    throw new ConfigError([`init: expected a new or empty folder, got ${folder}, in which there is ${there[0]}`])
+  }
+  await mkdir(folder, { recursive: true })
+  await cp(template, folder, { recursive: true })
+  for (const [from, to] of Object.entries(RENAMED)) await rename(join(folder, from), join(folder, to))
+  for (const file of ['package.json', 'README.md']) {
+    const text = await readFile(join(folder, file), 'utf8')
+    await writeFile(join(folder, file), text.replaceAll(NAME, name).replaceAll(VERSION, `"$1": "^${version}"`))
+  }
+  terminal.print(
+    [
+      `${folder} has a state machine of orders, two handlers and a test.`,
+      '',
+      `  cd ${path}`,
+      '  npm install',
+      '  npm run dev',
+      '',
+    ].join('\n'),
+  )
+}

@@ -1,0 +1,146 @@
+import pino from 'pino'
+import type { Machines } from '../../ddocs/machine.ts'
+import { systemClock } from '../core/clock.ts'
+import { ConfigError, type Failure } from '../core/errors.ts'
+import type { Database } from '../couch/database.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Writer } from '../couch/writer.ts'
+import { createEvents } from '../events/channels.ts'
+import type { Registry } from '../workers/registry.ts'
+import { Attempt, entryKey } from './attempt.ts'
+import { docstateOf } from './classify.ts'
+import type { Claims } from './claims/claims.ts'
+import { createExecute } from './execute.ts'
+import { collectHandlers, type HandlersModule } from './handlers.ts'
+import type { Message } from './mail.ts'
+import { createSaveOutcome } from './save-outcome.ts'
+import { createTelemetry } from './telemetry.ts'
+import type { Outcome } from './types.ts'
+import type { WriteDoc } from './write-doc.ts'
+
+export interface RunOptions {
+  /** Which try it is; the tries before have failed. Default 1. */
+  readonly attempt?: number
+  /** Other documents of the database, for `ctx.find` and `ctx.put`. Default none. */
+  readonly documents?: readonly Doc[]
+  /** The name of the database. Default `test`. */
+  readonly database?: string
+  /** What `ctx.mail.send` does, beside taking the message down: what it throws is thrown there. */
+  readonly onMail?: (message: Message) => void
+}
+
+export interface RunResult {
+  /** `next`, `nothing`, `failed` (tried again, or the last try), `rejected`, `claim-lost`, `stopped`. */
+  readonly outcome: Outcome['kind']
+  /** What the handler returned. */
+  readonly next: (Doc & { readonly state: string }) | undefined
+  /** What it threw. */
+  readonly failure: Failure | undefined
+  /** The document as CouchDB has it afterwards. */
+  readonly stored: StoredDoc
+  /** When the next try is due, if there is one. */
+  readonly retryAt: Date | undefined
+  /** What it saved by `ctx.save`, in their order. */
+  readonly saved: readonly Doc[]
+  /** What it wrote by `ctx.put`. */
+  readonly put: readonly Doc[]
+  readonly mails: readonly Message[]
+  /** `ctx.key`. */
+  readonly key: string
+}
+
+/**
+ * Runs the handler for this document once, without a server, and tells what came of it: with the engine's own code for the
+ * handler, its time limit, the check of what it returned, and the document that is stored.
+ *
+ * @param doc without a `_rev` it gets one
+ * @throws ConfigError if the handlers are faulty, or none of them is for this type and state
+ * @example
+ * const { next, mails } = await run(handlers, { _id: 'o', type: 'order', state: 'paid' }, { attempt: 2 })
+ */
+export async function run<M extends Machines>(
+  handlers: HandlersModule<M>,
+  doc: Doc,
+  options: RunOptions = {},
+): Promise<RunResult> {
+  const { machines, registrations } = collectHandlers(handlers)
+  const registration = registrations.find(({ type, state }) => type === doc.type && state === doc.state)
+  if (!registration) {
+    const there = registrations.map(({ type, state }) => `${type} in state ${state}`).join(', ')
+    throw new ConfigError([
+      `expected a handler for ${String(doc.type)} in state ${String(doc.state)}; there are: ${there}`,
+    ])
+  }
+  const { attempt: number = 1, documents = [], database: name = 'test', onMail } = options
+  const others = new Map(documents.map((one) => [one._id, withRev(one)]))
+  const [saved, put, mails]: [Doc[], Doc[], Message[]] = [[], [], []]
+
+  const attempt = new Attempt(registration, withTries(withRev(doc), number - 1), 'test/1')
+  const over = new AbortController()
+  const log = pino({ level: 'silent' })
+  const telemetry = createTelemetry(createEvents({ log }), name)
+  const [clock, signal] = [systemClock, over.signal]
+
+  let isRunning = true
+  const writeDoc: WriteDoc = (_, next) => {
+    if (isRunning) saved.push(next)
+    attempt.doc = { ...next, _id: attempt.id, _rev: nextRev(attempt.doc._rev) }
+    return Promise.resolve({ kind: 'stored' })
+  }
+  const writer: Writer = {
+    write(other) {
+      if (others.get(other._id)?._rev !== other._rev) return Promise.resolve({ kind: 'conflict' })
+      const rev = nextRev(other._rev)
+      others.set(other._id, { ...other, _rev: rev })
+      put.push(other)
+      return Promise.resolve({ kind: 'stored', rev })
+    },
+  }
+  const execute = createExecute({
+    ...{ writeDoc, writer, telemetry, machines, clock, signal, log, now: () => clock.now() },
+    database: { name, find: (id: string) => Promise.resolve(others.get(id)) } as Database,
+    mailer: {
+      forEntry: ({ done }) => ({
+        done,
+        async send(message) {
+          onMail?.(message)
+          mails.push(message)
+        },
+      }),
+    },
+    workers: nobody,
+    events: createEvents({ log }),
+  })
+  const claims = { drop: () => undefined } as unknown as Claims
+  const saveOutcome = createSaveOutcome({
+    ...{ writeDoc, claims, machines, telemetry, clock, random: () => 0, log, tell: () => undefined },
+  })
+
+  const outcome = await execute(attempt)
+  isRunning = false
+  await saveOutcome(attempt, outcome)
+  over.abort(new Error('the run is over'))
+  const retryAt = docstateOf(attempt.doc)?.retry_at
+  return {
+    ...{ outcome: outcome.kind, stored: attempt.doc, saved, put, mails, key: entryKey(name, attempt) },
+    next: outcome.kind === 'next' ? (outcome.doc as RunResult['next']) : undefined,
+    failure: 'failure' in outcome ? outcome.failure : undefined,
+    retryAt: retryAt === undefined ? undefined : new Date(retryAt),
+  }
+}
+
+/** Of `<number>-<hash>` the number counts up; the hash has no meaning here. */
+const nextRev = (rev: string | undefined): string => `${parseInt(rev ?? '0') + 1}-${'0'.repeat(32)}`
+
+const withRev = (doc: Doc): StoredDoc => ({ ...doc, _rev: doc._rev ?? nextRev(undefined) })
+
+const withTries = (doc: StoredDoc, failed: number): StoredDoc =>
+  failed > 0 ? { ...doc, docstate: { state: doc.state, entry: doc._rev, attempts: failed } } : doc
+
+const nobody: Registry = {
+  register: (role, id) => ({ role, id }),
+  unregister: () => Promise.resolve(),
+  members: () => undefined,
+  subscribe: () => () => undefined,
+  close: () => Promise.resolve(),
+}

@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest'
+import type { Handler, HandlerOptions } from '../../sidecar/docstate/types.ts'
+import {
+  defineHandlers,
+  defineMachines,
+  Reject,
+  RetryLater,
+  type Doc,
+  type Machines,
+  type TypedHandler,
+} from '../../sidecar/index.ts'
+import { run } from '../../sidecar/testing.ts'
+
+const machines = defineMachines({
+  order: {
+    paid: { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar', checked: 'sidecar' } },
+    checked: { mode: 'safe', next: { invoiced: 'sidecar' }, timeout: { afterMs: 1000, next: 'invoiced' } },
+    invoiced: {},
+  },
+})
+
+const order = { _id: 'o', type: 'order', state: 'paid', email: 'ann@example.com' }
+
+/** The handler of a paid order. */
+const handlers = (handler: Handler, options: HandlerOptions = {}) =>
+  defineHandlers((control) =>
+    control.unsafe('order', 'paid', handler as TypedHandler<Machines, string, string, Doc>, options),
+  )
+
+test('what a handler returns, and what is stored of it', async () => {
+  const typed = defineHandlers(machines, (control) =>
+    control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'checked', total: 3 })),
+  )
+  const result = await run(typed, order)
+  expect(result).toMatchObject({
+    outcome: 'next',
+    failure: undefined,
+    retryAt: undefined,
+    mails: [],
+    saved: [],
+    put: [],
+  })
+  expect(result.next).toEqual({ ...order, _rev: expect.any(String) as string, state: 'checked', total: 3 })
+  expect(result.stored).toMatchObject({ state: 'checked', docstate: { timeout_at: expect.any(String) as string } })
+})
+
+test('its mails, what it saves and writes besides, and what it finds', async () => {
+  const result = await run(
+    handlers(async (doc, ctx) => {
+      await ctx.mail.send({ to: String(doc.email), subject: 'yours', text: 'x' })
+      const customer = (await ctx.find('ann'))!
+      await ctx.put({ ...customer, orders: 1 })
+      await ctx.put({ _id: 'log', type: 'log' })
+      await expect(ctx.put({ _id: 'ann', type: 'customer' })).rejects.toMatchObject({ code: 'conflict' })
+      await ctx.save({ ...doc, note: 'half-way' })
+      expect([ctx.database, ctx.attempt]).toEqual(['shop', 1])
+      return { ...doc, state: 'invoiced' }
+    }),
+    order,
+    { documents: [{ _id: 'ann', type: 'customer' }], database: 'shop' },
+  )
+  expect(result.mails).toEqual([{ to: 'ann@example.com', subject: 'yours', text: 'x' }])
+  expect(result.put).toMatchObject([{ _id: 'ann', orders: 1 }, { _id: 'log' }])
+  expect(result.saved).toMatchObject([{ note: 'half-way', state: 'paid' }])
+  expect(result.stored.state).toBe('invoiced')
+})
+
+test('a failure: the next try, the last one, a refusal, and a time to come back', async () => {
+  const fails = handlers(() => Promise.reject(Object.assign(new Error('no'), { code: 'ENO' })), { attempts: 3 })
+  const first = await run(fails, order)
+  expect(first).toMatchObject({ outcome: 'failed', failure: { code: 'ENO', reason: 'no' } })
+  expect(first.retryAt!.getTime()).toBeGreaterThan(Date.now())
+  expect(first.stored).toMatchObject({ state: 'paid', docstate: { attempts: 1 } })
+  const last = await run(fails, order, { attempt: 3 })
+  expect(last).toMatchObject({
+    outcome: 'failed',
+    retryAt: undefined,
+    stored: { state: 'error', error: { code: 'ENO' } },
+  })
+  const rejects = handlers(() => Promise.reject(new Reject('never', 'so')))
+  expect(await run(rejects, order)).toMatchObject({
+    outcome: 'rejected',
+    failure: { code: 'never' },
+    stored: { state: 'error' },
+  })
+  const at = new Date('2030-01-01T00:00:00Z')
+  const later = handlers(() => Promise.reject(new RetryLater('later', 'so', at)))
+  expect((await run(later, order)).retryAt).toEqual(at)
+})
+
+test('a mail server that refuses, a key that is the same for each try, a time that is up', async () => {
+  const mails = handlers(async (doc, ctx) => {
+    await ctx.mail.send({ to: 'x', subject: 'y', text: 'z' })
+    return { ...doc, state: 'invoiced' }
+  })
+  const onMail = () => {
+    throw new Reject('mail_refused', 'no such mailbox')
+  }
+  expect(await run(mails, order, { onMail })).toMatchObject({ outcome: 'rejected', mails: [] })
+  const [one, two] = [
+    await run(mails, { ...order, _rev: '1-a' }),
+    await run(mails, { ...order, _rev: '1-a' }, { attempt: 2 }),
+  ]
+  expect(one.key).toBe(two.key)
+  const endless = handlers(() => new Promise(() => undefined), { timeout: '20ms' })
+  expect(await run(endless, order)).toMatchObject({ outcome: 'failed', failure: { code: 'timeout' } })
+})
+
+test('an illegal next state, and a document that has no handler', async () => {
+  const wrong = defineHandlers(machines as Machines, (control) =>
+    control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'paidd' })),
+  )
+  expect(await run(wrong, order)).toMatchObject({ outcome: 'rejected', failure: { code: 'bad_result' } })
+  await expect(run(wrong, { ...order, state: 'invoiced' })).rejects.toThrow(
+    'expected a handler for order in state invoiced; there are: order in state paid',
+  )
+})
