@@ -5,6 +5,8 @@
  * Claims travel in groups. But if a process dies as soon as a handler is called, everything that was claimed with that
  * document is in doubt. So where few documents wait, each is claimed and begun by itself; where many wait, a small part
  * of them together, and no more than can begin within a moment.
+ *
+ * All databases of a process share the turns of a handler, and each database that waits has the next one in turn.
  */
 import { Permit, Semaphore } from '../core/semaphore.ts'
 
@@ -41,6 +43,8 @@ export class SharedTurns {
   /** Documents from their claim to the end of the handler; without claims, those that run. */
   readonly claimed: Semaphore
   readonly running: Semaphore
+  /** Documents that wait for a turn. */
+  waiting = 0
   /** Documents that are claimed together. */
   #group = 1
   /** Mean time of a run, milliseconds. */
@@ -78,6 +82,9 @@ export class SharedTurns {
 export class Turns {
   readonly #options: TurnsOptions
   readonly #beginning: Semaphore
+  /** What is called with the next turns of this database. */
+  readonly #waiting: ((turn: Turn) => void)[] = []
+  #isAsking = false
   /** The most that have waited at once since none did. */
   #most = 0
 
@@ -88,8 +95,16 @@ export class Turns {
 
   /** Calls `work` with a turn as soon as one is free. A turn has to be left, and can be left twice. */
   take(work: (turn: Turn) => void): void {
-    const { shared, ticks } = this.#options
+    this.#waiting.push(work)
+    this.#options.shared.waiting += 1
     this.#groupSize()
+    if (!this.#isAsking) this.#ask()
+  }
+
+  /** One request of each database waits at a time: so one in which much waits holds up no other. */
+  #ask(): void {
+    const { shared, ticks } = this.#options
+    this.#isAsking = true
     const turn = new Turn({
       claim: new Permit(shared.claimed),
       begin: new Permit(this.#beginning),
@@ -97,12 +112,17 @@ export class Turns {
       ticks,
       ran: (ms) => shared.ran(ms),
     })
-    turn.take(() => work(turn))
+    turn.take(() => {
+      this.#isAsking = false
+      shared.waiting -= 1
+      this.#waiting.shift()!(turn)
+      if (this.#waiting.length > 0 && !this.#isAsking) this.#ask()
+    })
   }
 
   #groupSize(): number {
     const { shared, unread } = this.#options
-    const waiting = shared.claimed.waiting + this.#beginning.waiting
+    const waiting = shared.waiting + this.#beginning.waiting
     this.#most = waiting === 0 ? 0 : Math.max(this.#most, waiting)
     const size = this.#most <= FEW ? 1 : Math.min(MOST, Math.ceil(Math.max(this.#most, unread()) * PART))
     shared.groupIs(size)

@@ -92,3 +92,25 @@ test('safe handlers run as many at once as they may, however short they are', as
   await end(0)
   expect(running.size).toBe(4)
 })
+
+test.each([true, false])('a database in which much waits holds up no other (claims: %s)', async (hasClaims) => {
+  const shared = new SharedTurns({ concurrency: () => 2, hasClaims })
+  const order: string[] = []
+  const running: Turn[] = []
+  const start = (name: string, count: number) => {
+    const turns = new Turns({ shared, unread: () => 0, ticks: () => 0 })
+    for (let n = 0; n < count; n++) {
+      turns.take((turn) => {
+        order.push(`${name}${n}`)
+        running.push(turn)
+      })
+    }
+  }
+  start('busy', 50)
+  start('quiet', 1)
+  start('calm', 2)
+  while (running.length > 0) running.shift()!.leave()
+  expect(order).toHaveLength(53)
+  expect(order.slice(0, 6)).toEqual(['busy0', 'busy1', 'busy2', 'quiet0', 'calm0', 'busy3'])
+  expect(order.filter((one) => one.startsWith('busy'))).toEqual(Array.from({ length: 50 }, (_, n) => `busy${n}`))
+})
