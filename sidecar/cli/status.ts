@@ -6,7 +6,10 @@ import { measureIndexes, type Measured } from '../indexes/measure.ts'
 import { buildsIndexes, readNotes, type Note } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
+import { ConfigError } from '../core/errors.ts'
+import { optionsLine } from '../docstate/handler-options.ts'
 import { withCouch } from './connect.ts'
+import { loadHandlers } from './load-handlers.ts'
 import { oneLine } from './printable.ts'
 import { tableOf, tableOfMany, type Counted } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
@@ -36,7 +39,19 @@ export async function status(terminal: Terminal, config: Config): Promise<void> 
     const others = notAsked.map((pattern) => `of ${pattern}: GET /_indexes of a sidecar tells`)
     terminal.print(['indexes', ...indexes, ...others].join('\n  '))
     terminal.print(`workers\n${workers.length > 0 ? workers.map(lineOf).join('\n') : '  none is running'}`)
+    if (config.handlers.length > 0) terminal.print(['handlers', ...(await handlerLines(config))].join('\n  '))
   })
+}
+
+/** Of the handlers in the settings: what they say of themselves. */
+async function handlerLines({ handlers }: Config): Promise<string[]> {
+  try {
+    const { registrations } = await loadHandlers(handlers)
+    return registrations.map((one) => oneLine(`${one.type}/${one.state}  ${one.mode}  ${optionsLine(one)}`))
+  } catch (thrown) {
+    if (!(thrown instanceof ConfigError)) throw thrown
+    return thrown.faults.map((fault) => oneLine(`cannot be loaded: ${fault}`))
+  }
 }
 
 async function indexesIn(

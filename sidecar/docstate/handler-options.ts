@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { ConfigError } from '../core/errors.ts'
 import { SHOWN } from '../core/failure.ts'
 import { didYouMean } from '../core/nearest.ts'
-import { parseDuration, type Duration } from '../core/duration.ts'
-import type { HandlerOptions, ResolvedOptions } from './types.ts'
+import { lasting, parseDuration, type Duration } from '../core/duration.ts'
+import type { HandlerOptions, Registration, ResolvedOptions } from './types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 
 const ms = z.number('milliseconds').finite('milliseconds').positive('milliseconds')
@@ -52,6 +52,20 @@ function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): strin
     (key) =>
       `${whose}: there is no option ${[...at, key].join('.')}${didYouMean(key, known)}; there are ${known.join(', ')}`,
   )
+}
+
+/** The options of a handler in a line, for people. */
+export function optionsLine({ options }: Pick<Registration, 'options'>): string {
+  const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost } = options
+  return [
+    `timeout ${lasting(timeoutMs)}`,
+    attempts === Number.MAX_SAFE_INTEGER ? 'tried until done' : `${attempts} attempts`,
+    `concurrency ${concurrency}`,
+    ...(globalConcurrency === undefined ? [] : [`${globalConcurrency} in all workers`]),
+    ...(key ? ['one at a time for each key'] : []),
+    ...(limit ? [`at most ${limit.count} in ${lasting(limit.perMs)}`] : []),
+    ...(onLost === 'retry' ? ['retried when lost'] : []),
+  ].join(', ')
 }
 
 /** For what is to become true in the end: it is never given up, and may have to wait for an index. */

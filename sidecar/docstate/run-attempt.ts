@@ -53,11 +53,11 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
   const turns = new Turns({ shared: limit.turns, unread, ticks })
 
   async function run(attempt: Attempt, turn: Turn): Promise<AttemptEnd> {
+    if (limit.rate) await limit.rate.enter(closing).catch(() => undefined)
     const lost = timesLost(attempt.before)
     const closed = quarantine.enter(lost)
     if (closed) await closed
     try {
-      if (limit.rate) await limit.rate.enter(closing).catch(() => undefined)
       if (isUnsafe) await turn.mayClaim()
       if (closing.aborted) return 'given-up'
       if (attempt.outdated || attempt.maybeBranched) return 'look-again'

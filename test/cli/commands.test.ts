@@ -9,7 +9,7 @@ import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { runInProcess } from '../acceptance/in-process.ts'
 
-const commands = ['start', 'deploy', 'status', 'explain', 'retry', 'version']
+const commands = ['init', 'dev', 'start', 'deploy', 'status', 'explain', 'retry', 'version']
 
 test('--help lists the commands, and each tells about itself', async () => {
   const { code, stdout } = await runInProcess(['--help'])
