@@ -55,7 +55,6 @@ export async function dev(terminal: Terminal, config: Config, flags: NodeJS.Proc
     try {
       for (let isFirst = true; ;) {
         saved = false
-        checkTypes(terminal)
         const next = startWorker(env)
         if (await hasLoaded(next)) {
           const before = running
@@ -63,6 +62,7 @@ export async function dev(terminal: Terminal, config: Config, flags: NodeJS.Proc
           await end(before)
           next.send({ isFirst, isEmbedded } satisfies Go)
           isFirst = false
+          checkTypes(terminal)
           next.once('exit', () => {
             if (running !== next || signal.aborted) return
             running = undefined

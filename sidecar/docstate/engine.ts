@@ -60,7 +60,7 @@ export function createEngine(options: EngineOptions): Engine {
   const hard = new AbortController()
   const soft = new AbortController()
   const closing = new AbortController()
-  setMaxListeners(0, hard.signal, soft.signal) // one for each request and sleep under way
+  setMaxListeners(0, hard.signal, soft.signal, closing.signal) // one for each request, sleep and wait under way
   let started = false
   const parts = createParts(options, hard.signal, closing.signal)
   const { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync } = parts
