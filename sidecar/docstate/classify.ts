@@ -95,8 +95,14 @@ interface Timeout {
   readonly registration: Registration
 }
 
-function timeoutsOf(machines: Machines): Map<string, Timeout> {
+/** Thousands of engines come and go with the same machines, and a handler is known by its registration. */
+const timeoutsByMachines = new WeakMap<Machines, ReadonlyMap<string, Timeout>>()
+
+function timeoutsOf(machines: Machines): ReadonlyMap<string, Timeout> {
+  const known = timeoutsByMachines.get(machines)
+  if (known) return known
   const timeouts = new Map<string, Timeout>()
+  timeoutsByMachines.set(machines, timeouts)
   for (const [type, machine] of Object.entries(machines)) {
     for (const [state, { timeout }] of Object.entries(machine)) {
       if (!timeout) continue

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { defineHandlers, defineMachines, Reject } from '../../sidecar/index.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { ConfigError } from '../../sidecar/core/errors.ts'
+import { createClassify } from '../../sidecar/docstate/classify.ts'
 import { createControl } from '../../sidecar/docstate/control.ts'
 import { collectHandlers, joinHandlers } from '../../sidecar/docstate/handlers.ts'
 
@@ -146,4 +147,18 @@ test('options that are left out have their defaults', () => {
   const backoff = { baseMs: 50, capMs: 14_400_000 }
   const expected = { timeoutMs: 90_000, concurrency: 32, attempts: 20, backoff, onLost: 'park' }
   expect(control.registrations[0]!.options).toEqual(expected)
+})
+
+test('the end of a state has one registration, however many engines there are', () => {
+  const machines: Machines = { order: { new: { timeout: { afterMs: 1, next: 'late' } }, late: {} } }
+  const doc = {
+    _id: 'o',
+    _rev: '1-1',
+    type: 'order',
+    state: 'new',
+    docstate: { state: 'new', timeout_at: '2020-01-01' },
+  }
+  const [one, two] = [1, 2].map(() => createClassify({ registrations: [], machines })(doc, Date.now()))
+  expect(one).toMatchObject({ kind: 'ready', registration: { type: 'order', state: 'new' } })
+  expect((two as { registration: object }).registration).toBe((one as { registration: object }).registration)
 })
