@@ -115,9 +115,6 @@ export function createPartitioning(options: PartitioningOptions): Partitioning &
     return made
   }
 
-  /** Whether no worker is left out of what is in this database. */
-  const areAllTaken = (database: string) => most(database) > others.length
-
   function onChange(listener: () => void, signal: AbortSignal): void {
     if (signal.aborted) return
     listeners.add(listener)
@@ -131,13 +128,21 @@ export function createPartitioning(options: PartitioningOptions): Partitioning &
       const ids = [self, ...others.filter((member) => servesAnywhere(member, pair)).map(({ id }) => id)]
       return { index: inOrder(ids).indexOf(self), of: Math.min(ids.length, most) }
     },
-    of: (database) => ({
-      hasEquals: () => ofAll !== undefined && areAllTaken(database),
-      isOursAnywhere: (docId) =>
-        others.length === 0 ? true : areAllTaken(database) ? ofAll && ofAll(docId) === self : undefined,
-      isOurs: (pair, docId) => others.length === 0 || responsibleFor(database, pair)(docId) === self,
-      onChange,
-    }),
+    of(database) {
+      const mostHere = most(database)
+      /** Whose a document is among all workers, where none is left out of what is in this database. */
+      const ofEquals = () => (mostHere > others.length ? ofAll : undefined)
+      return {
+        hasEquals: () => ofEquals() !== undefined,
+        isOursAnywhere(docId) {
+          if (others.length === 0) return true
+          const whose = ofEquals()
+          return whose && whose(docId) === self
+        },
+        isOurs: (pair, docId) => others.length === 0 || responsibleFor(database, pair)(docId) === self,
+        onChange,
+      }
+    },
     whole: (database) => ({
       hasEquals: () => false,
       isOursAnywhere: () => (others.length === 0 ? true : ofAll && ofAll(database) === self),
