@@ -1,5 +1,6 @@
 import { placeIn } from '../core/call-site.ts'
 import { oneLine } from './printable.ts'
+import type { Terminal } from './terminal.ts'
 
 interface Line {
   readonly level: number
@@ -12,14 +13,21 @@ interface Line {
   readonly next?: string
   readonly code?: string
   readonly reason?: string
-  readonly retry_at?: string
   readonly err?: { readonly stack?: string; readonly message?: string }
 }
 
 const [INFO, WARN] = [30, 40] as const
 
+/** Prints what `devLine` makes of the log. */
+export const showDevLines =
+  ({ print }: Pick<Terminal, 'print'>) =>
+  (json: string): void => {
+    const line = devLine(json)
+    if (line !== undefined) print(line)
+  }
+
 /** A line of the log for the one who writes the handlers: a document's way in one line; undefined for what says nothing to them. */
-export function devLine(json: string): string | undefined {
+function devLine(json: string): string | undefined {
   const line = JSON.parse(json) as Line
   const { level, time, msg, code, reason, err } = line
   if (level <= INFO && line.next === undefined) return undefined

@@ -8,7 +8,7 @@ import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { runSidecar, type Addresses } from '../sidecar.ts'
 import { deploy } from './deploy.ts'
-import { devLine } from './dev-log.ts'
+import { showDevLines } from './dev-log.ts'
 import { loadHandlers } from './load-handlers.ts'
 import { checkAll, hideCredentials, userOption } from './start.ts'
 import type { Terminal } from './terminal.ts'
@@ -23,10 +23,7 @@ export interface Go {
 
 /** Loads the handlers and tells `dev`; goes on when the worker before has ended, which `dev` tells. */
 export async function runDevWorker(terminal: Terminal, config: Config, version: string): Promise<void> {
-  const log = await terminal.createLog(config.logLevel, (json) => {
-    const line = devLine(json)
-    if (line !== undefined) terminal.print(line)
-  })
+  const log = await terminal.createLog(config.logLevel, showDevLines(terminal))
   const [handlers, templates] = await checkAll([
     () => loadHandlers(config.handlers),
     () => loadTemplates(config.mailTemplates),
@@ -37,7 +34,9 @@ export async function runDevWorker(terminal: Terminal, config: Config, version: 
   terminal.signal.addEventListener('abort', stop, { once: true })
   process.once('disconnect', stop)
   process.send?.('loaded')
-  const [go] = (await once(process, 'message', { signal: stopping.signal })) as [Go]
+  const said = once(process, 'message', { signal: stopping.signal }) as Promise<[Go]>
+  const go = await said.then(([first]) => first).catch(() => undefined)
+  if (!go) return // stopped before
 
   await deploy({ ...terminal, print: () => undefined, redraw: undefined }, config, { diskCheck: true })
   await runSidecar(

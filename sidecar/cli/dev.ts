@@ -10,6 +10,7 @@ import { withAcquired } from '../core/acquire.ts'
 import { Condition } from '../core/condition.ts'
 import { ConfigError } from '../core/errors.ts'
 import { startEmbeddedCouch } from '../embedded/start.ts'
+import { showDevLines } from './dev-log.ts'
 import type { Go } from './dev-worker.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -34,7 +35,7 @@ export async function dev(terminal: Terminal, config: Config, flags: NodeJS.Proc
   const { signal } = terminal
   await withAcquired(async (acquire) => {
     const isEmbedded = config.couchdbUrl === undefined
-    const log = await terminal.createLog('warn', () => undefined)
+    const log = await terminal.createLog('warn', showDevLines(terminal))
     const url = config.couchdbUrl ?? acquire(await startEmbeddedCouch({ log, signal })).url
     const env = {
       ...{ ...terminal.env, ...withoutUndefined(flags) },
@@ -51,6 +52,7 @@ export async function dev(terminal: Terminal, config: Config, flags: NodeJS.Proc
       changes.changed()
     })
 
+    const checkTypes = createTypeCheck(terminal)
     let running: ChildProcess | undefined
     try {
       for (let isFirst = true; ;) {
@@ -62,7 +64,7 @@ export async function dev(terminal: Terminal, config: Config, flags: NodeJS.Proc
           await end(before)
           next.send({ isFirst, isEmbedded } satisfies Go)
           isFirst = false
-          checkTypes(terminal)
+          checkTypes()
           next.once('exit', () => {
             if (running !== next || signal.aborted) return
             running = undefined
@@ -99,28 +101,23 @@ async function end(worker: ChildProcess | undefined): Promise<void> {
   await ended
 }
 
-let checking: ChildProcess | undefined
-
 /** That a handler leads to a state that its machine does not declare, only types tell before a document is there. */
-function checkTypes(terminal: Terminal): void {
-  const compiler = compilerIn(process.cwd())
-  if (compiler === undefined || !existsSync('tsconfig.json')) return
-  checking?.kill('SIGTERM')
-  const own = spawn(process.execPath, [compiler, '--noEmit', '--pretty', 'false'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  checking = own
-  let text = ''
-  own.stdout.on('data', (data) => (text += String(data)))
-  own.once('exit', () => {
-    if (checking === own && text !== '' && !terminal.signal.aborted)
-      terminal.note(
-        `types:\n  ${text
-          .match(/^\S.*$/gm)!
-          .map(shortened)
-          .join('\n  ')}`,
-      )
-  })
+function createTypeCheck({ note, signal }: Terminal): () => void {
+  let checking: ChildProcess | undefined
+  return () => {
+    const compiler = compilerIn(process.cwd())
+    if (compiler === undefined || !existsSync('tsconfig.json')) return
+    checking?.kill('SIGTERM')
+    const args = [compiler, '--noEmit', '--pretty', 'false']
+    const own = (checking = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] }))
+    let text = ''
+    own.stdout.on('data', (data) => (text += String(data)))
+    own.once('exit', () => {
+      const faults = text.match(/^\S.*$/gm) ?? [] // what follows them is indented
+      if (checking === own && faults.length > 0 && !signal.aborted)
+        note(['types:', ...faults.map(shortened)].join('\n  '))
+    })
+  }
 }
 
 const shortened = (line: string) => (line.length > 200 ? `${line.slice(0, 199)}…` : line)

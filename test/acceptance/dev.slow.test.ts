@@ -2,7 +2,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -26,17 +25,9 @@ async function createProject(): Promise<string> {
   return folder
 }
 
-const freePort = async () => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
-}
-
 /** `dev` in this folder; `said` is what it has printed since the last call. */
-async function startDev(folder: string) {
-  const settings = { SIDECAR_PORT: `${await freePort()}`, PATH: process.env.PATH }
+function startDev(folder: string) {
+  const settings = { SIDECAR_PORT: '0', PATH: process.env.PATH }
   const child = spawn(process.execPath, [MAIN, 'dev'], {
     cwd: folder,
     env: settings,
@@ -85,7 +76,7 @@ test('a new project runs, is tested, and is loaded again when a file is saved', 
   const tested = await inside('--import', 'tsx', '--test', 'test/orders.test.ts')
   expect(tested.stdout).toMatch(/pass 3\n/)
 
-  const said = await startDev(folder)
+  const said = startDev(folder)
   const banner = await said('Save a file, and the handlers are loaded again')
   const [, url] = /curl -X POST (\S+) .* -d @order\.json/.exec(banner)!
   const write = async () => {
