@@ -61,7 +61,7 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
 
   const onTrouble = ({ code, message }: CouchError, retryInMs: number) =>
     log.warn({ handler: name, code, reason: message, retryInMs }, 'the limit of a handler cannot be written: it waits')
-  /** Whatever it is: without the document nothing may begin. */
+  /** No error ends the waiting: without the document nothing may begin. */
   const retryOf = ({ retry }: CouchError) => (retry === 'never' ? 'slowly' : retry)
 
   return async (most, signal) => {

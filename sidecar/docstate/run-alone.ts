@@ -108,7 +108,7 @@ export async function run<M extends Machines>(
         },
       }),
     },
-    workers: nobody,
+    workers: noWorkers,
     events: createEvents({ log }),
   })
   const claims = { drop: () => undefined } as unknown as Claims
@@ -137,7 +137,7 @@ const withRev = (doc: Doc): StoredDoc => ({ ...doc, _rev: doc._rev ?? nextRev(un
 const withTries = (doc: StoredDoc, failed: number): StoredDoc =>
   failed > 0 ? { ...doc, docstate: { state: doc.state, entry: doc._rev, attempts: failed } } : doc
 
-const nobody: Registry = {
+const noWorkers: Registry = {
   register: (role, id) => ({ role, id }),
   unregister: () => Promise.resolve(),
   members: () => undefined,

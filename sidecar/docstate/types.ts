@@ -101,7 +101,7 @@ export interface HandlerOptions<D extends object = Doc> {
   readonly key?: (doc: D & StoredDoc) => string | number | undefined
   /**
    * At most `count` runs begin in each `per`, such as `1m`, in all workers and databases together, evenly apart. Waiting costs no
-   * try, and holds up no other handler.
+   * try, and takes no turn of another handler.
    *
    * @default undefined
    */
@@ -148,7 +148,7 @@ export interface Context {
   readonly attempt: number
   /**
    * Aborts when its time is up, the claim is lost, or the sidecar stops: start no further effect then. And when the
-   * handler has ended. Give it to whatever you wait for: `fetch(url, { signal: ctx.signal })`.
+   * handler has ended. Give it to all that you wait for: `fetch(url, { signal: ctx.signal })`.
    */
   readonly signal: AbortSignal
   readonly log: Logger

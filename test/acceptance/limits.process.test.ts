@@ -90,7 +90,7 @@ test(
     const of = (type: string) => runs.filter((run) => run.type === type)
     const keys = new Set(of('order').map(({ key }) => key))
     for (const key of keys) expect(mostAtOnce(of('order').filter((run) => run.key === key)), key).toBe(1)
-    expect(mostAtOnce(of('order')), 'other keys wait for nobody').toBeGreaterThan(2)
+    expect(mostAtOnce(of('order')), 'other keys do not wait').toBeGreaterThan(2)
     expect(mostAtOnce(of('job'))).toBe(2)
     const begins = of('call').map(({ from }) => from)
     // 20 in 2 s, evenly apart; that no window has more shows test/docstate/limits.test.ts, without the timers of a busy machine

@@ -52,7 +52,7 @@ test('a few of a key wait in memory; of the others the ids, each of which is loo
   expect(again).toEqual(['5', '6', '7'])
 })
 
-test('a failure in between holds up nobody', async () => {
+test('a failure in between holds up no other', async () => {
   const { keys, running, start } = createRig()
   const failing = keys.run('ann', () => Promise.reject(new Error('no')))
   start('ann', 'b')

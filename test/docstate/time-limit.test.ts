@@ -1,4 +1,4 @@
-/** A handler has its time: what does not end within it has failed, and holds up nobody. */
+/** A handler has its time: what does not end within it has failed, and holds up no other. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Control } from '../../sidecar/docstate/control.ts'
