@@ -4,8 +4,10 @@ import type { Clock } from '../core/clock.ts'
 import type { Couch } from './client.ts'
 import { CouchError } from './errors.ts'
 
+/** CouchDB refuses the right password, too, until it has hashed the one in its configuration: a second or so after it starts. */
+const SECOND_TRY_MS = 3_000
 /** CouchDB locks a name out for an address after five wrong passwords within five minutes. */
-const AGAIN_MS = 90_000
+const AGAIN_MS = 110_000
 /** Between two looks at a login that is right. */
 const WATCH_MS = 10_000
 
@@ -30,11 +32,14 @@ export interface CredentialsCheck {
 
 export function createCredentialsCheck({ couch, clock, log }: CredentialsCheckOptions): CredentialsCheck {
   let refusal: string | undefined
+  let wrongPasswords = 0 // in a row
 
   /** How long to wait before the next look, milliseconds. */
   async function look(signal: AbortSignal): Promise<number> {
-    const { kind, reason, waitMs } = await ask(couch, signal)
-    const isNews = reason !== refusal || waitMs === AGAIN_MS
+    const { kind, reason } = await ask(couch, signal)
+    wrongPasswords = kind === 'wrong password' ? wrongPasswords + 1 : 0
+    const waitMs = wrongPasswords === 0 ? WATCH_MS : wrongPasswords === 1 ? SECOND_TRY_MS : AGAIN_MS
+    const isNews = reason !== refusal || wrongPasswords > 0
     if (reason !== undefined && isNews) log.error({ url: couch.url, reason, retryInMs: waitMs }, REFUSED)
     if (kind === 'accepted' && refusal !== undefined)
       log.info({ url: couch.url }, 'CouchDB accepts the credentials of the sidecar again')
@@ -62,24 +67,22 @@ export function createCredentialsCheck({ couch, clock, log }: CredentialsCheckOp
 const REFUSED = 'CouchDB refuses the sidecar; COUCHDB_URL: expected the name and password of a server admin'
 
 interface Answer {
-  readonly kind: 'accepted' | 'refused' | 'unknown'
+  readonly kind: 'accepted' | 'refused' | 'wrong password' | 'unknown'
   readonly reason?: string
-  /** Until the next look, milliseconds. Each try of a wrong password counts. */
-  readonly waitMs: number
 }
 
 async function ask(couch: Couch, signal: AbortSignal): Promise<Answer> {
   try {
     const { userCtx } = await couch.request({ db: '_session', signal }, session)
-    if (!userCtx || userCtx.roles.includes('_admin')) return { kind: 'accepted', waitMs: WATCH_MS }
+    if (!userCtx || userCtx.roles.includes('_admin')) return { kind: 'accepted' }
     const reason = userCtx.name === null ? 'it has no name' : `${userCtx.name} is no server admin`
-    return { kind: 'refused', reason, waitMs: WATCH_MS }
+    return { kind: 'refused', reason }
   } catch (thrown) {
     if (!(thrown instanceof CouchError)) throw thrown
     const { code, message: reason } = thrown
-    if (code === 'unauthorized') return { kind: 'refused', reason, waitMs: AGAIN_MS }
-    if (code === 'forbidden') return { kind: 'refused', reason, waitMs: WATCH_MS } // locked out: a try counts no more
-    return { kind: 'unknown', waitMs: WATCH_MS }
+    if (code === 'unauthorized') return { kind: 'wrong password', reason }
+    if (code === 'forbidden') return { kind: 'refused', reason } // locked out: a try counts no more
+    return { kind: 'unknown' }
   }
 }
 

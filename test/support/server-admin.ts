@@ -1,5 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { couchUrl, uniqueName } from './couchdb.ts'
+import { eventually } from './eventually.ts'
 
 export const basic = (name: string, password: string): string =>
   `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
@@ -25,6 +26,7 @@ export async function createServerAdmin(): Promise<ServerAdmin> {
   }
   onTestFinished(remove)
   expect((await fetch(path, { method: 'PUT', headers, body: JSON.stringify(password) })).status).toBe(200)
+  await eventually(async () => expect(await (await fetch(path, { headers })).json()).toMatch(/^-/)) // hashed: valid from now on
   const url = Object.assign(new URL(couchUrl()), { username: name, password }).href
   return { name, password, url, authorization: basic(name, password), remove }
 }
