@@ -24,6 +24,10 @@ export class RateLimit {
     this.#signal = signal
   }
 
+  get isWaitedFor(): boolean {
+    return this.#waiting.size > 0
+  }
+
   /** Resolves when one may begin; rejects with the signal's reason. */
   async enter(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()

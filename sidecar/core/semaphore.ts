@@ -15,6 +15,10 @@ export class Semaphore {
     return this.#first.length + this.#others.length
   }
 
+  get taken(): number {
+    return this.#taken
+  }
+
   /**
    * Calls `work` with a permit of its own, at once or when one is free. Each needs one `leave`.
    *

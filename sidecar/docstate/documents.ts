@@ -61,7 +61,7 @@ export function saved(attempt: Attempt, next: Doc, machines: Machines, now: numb
 /** `state: "error"`, final until an operator retries it. */
 export function errored(attempt: Attempt, failure: Failure, now: number): StoredDoc {
   const attempts = failedTries(attempt.before) + 1
-  const error = record(failure, now)
+  const error = record(attempt, failure, now)
   const { before, entry, registration, done } = attempt
   const known = { ...sinceOf(before), ...(done.length > 0 && { done }) }
   const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...known }
@@ -83,14 +83,24 @@ export function failed(
     ...entryOf(attempt),
     attempts,
     failing_since: failingSince(attempt.before) ?? isoTime(now),
-    failure: record(failure, now),
+    failure: record(attempt, failure, now),
     retry_at:
       again instanceof Date ? again.toISOString() : isoTime(now + (again ?? growingWait(backoff, attempts, random))),
   })
 }
 
 /** Cut and well formed, so that CouchDB takes it. */
-const record = (failure: Failure, now: number) => ({ ...shortened(failure), at: isoTime(now) })
+const record = (attempt: Attempt, failure: Failure, now: number) => ({
+  ...shortened(failure),
+  at: isoTime(now),
+  ...versionOf(attempt),
+})
+
+/** Of the handler, if it has one. */
+export function versionOf({ registration }: Attempt): { readonly version?: string } {
+  const { version } = registration.options
+  return version === undefined ? {} : { version }
+}
 
 /** It is unknown whether the effect happened: an operator decides. */
 export const parked = (attempt: Attempt, reason: string, now: number): StoredDoc =>

@@ -4,6 +4,7 @@ import { RateLimit } from '../core/rate-limit.ts'
 import type { Logger } from 'pino'
 import type { Database } from '../couch/database.ts'
 import type { TypeAndState } from '../workers/partitioning.ts'
+import { handlerDefaults } from './handler-options.ts'
 import { createReserveStarts } from './reserve-starts.ts'
 import { SharedTurns } from './turns.ts'
 import type { Registration } from './types.ts'
@@ -19,6 +20,9 @@ export interface HandlerLimitsOptions {
   /** With which all waiting ends. */
   readonly signal: AbortSignal
 }
+
+/** In one process, of handlers that differ in priority. */
+const AT_ONCE = handlerDefaults.concurrency
 
 export interface Share {
   readonly index: number
@@ -64,7 +68,8 @@ export class HandlerLimits {
     const { limit } = options
     const turns = new SharedTurns({
       hasClaims: mode === 'unsafe',
-      concurrency: () => this.#concurrencyOf(registration),
+      concurrency: () => Math.max(1, Math.min(this.#concurrencyOf(registration), this.#leftFor(registration))),
+      onNoneWaiting: () => this.#giveWay(registration),
     })
     if (!limit) return { turns, rate: undefined }
     const reserve = createReserveStarts({ control, name: `${type}/${state}`, rate: limit, clock, random, log })
@@ -76,6 +81,20 @@ export class HandlerLimits {
     if (globalConcurrency === undefined) return concurrency
     const { index, of } = this.#options.shareOf({ type, state }, globalConcurrency)
     const part = Math.floor(globalConcurrency / of) + (index < globalConcurrency % of ? 1 : 0)
-    return Math.max(1, Math.min(concurrency, part))
+    return Math.min(concurrency, part)
+  }
+
+  /** What handlers leave that come before this one, and whose documents wait for nothing but their turn. */
+  #leftFor({ options: { priority } }: Registration): number {
+    let taken = 0
+    for (const [{ options }, { turns, rate }] of this.#limits) {
+      if (options.priority < priority && turns.waiting > 0 && !rate?.isWaitedFor) taken += turns.running.taken
+    }
+    return taken === 0 ? Infinity : AT_ONCE - taken
+  }
+
+  /** To those that come after this one. */
+  #giveWay({ options: { priority } }: Registration): void {
+    for (const [{ options }, { turns }] of this.#limits) if (options.priority > priority) turns.changed()
   }
 }

@@ -10,6 +10,8 @@ import type { StoredDoc } from '../couch/documents.ts'
 const ms = z.number('milliseconds').finite('milliseconds').positive('milliseconds')
 const count = z.int('a whole number from 1 on').positive('a whole number from 1 on')
 const A_TIME = 'a time such as 90s, 30m or 24h'
+const A_PRIORITY = 'a whole number from 0 to 9'
+const A_VERSION = 'a text of 1 to 100 characters'
 const duration = z
   .string(A_TIME)
   .refine((text) => (parseDuration(text) ?? 0) > 0, A_TIME)
@@ -29,6 +31,8 @@ const schema = z.strictObject({
     .strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(4 * 3_600_000) }, '{ baseMs, capMs }')
     .prefault({}),
   onLost: z.enum(['park', 'retry'], "'park' or 'retry'").prefault('park'),
+  priority: z.int(A_PRIORITY).min(0, A_PRIORITY).max(9, A_PRIORITY).prefault(5),
+  version: z.string(A_VERSION).min(1, A_VERSION).max(100, A_VERSION).optional(),
 })
 
 /** What is left out, or undefined, has its default. Throws `ConfigError` with a fault for everything that is no option. */
@@ -56,7 +60,7 @@ function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): strin
 
 /** The options of a handler in a line, for people. */
 export function optionsLine({ options }: Pick<Registration, 'options'>): string {
-  const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost } = options
+  const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost, priority, version } = options
   return [
     `timeout ${lasting(timeoutMs)}`,
     attempts === Number.MAX_SAFE_INTEGER ? 'tried until done' : `${attempts} attempts`,
@@ -65,6 +69,8 @@ export function optionsLine({ options }: Pick<Registration, 'options'>): string 
     ...(key ? ['one at a time for each key'] : []),
     ...(limit ? [`at most ${limit.count} in ${lasting(limit.perMs)}`] : []),
     ...(onLost === 'retry' ? ['retried when lost'] : []),
+    ...(priority === handlerDefaults.priority ? [] : [`priority ${priority}`]),
+    ...(version === undefined ? [] : [`version ${version}`]),
   ].join(', ')
 }
 

@@ -15,6 +15,8 @@ export interface SharedTurnsOptions {
   readonly concurrency: () => number
   /** Safe handlers have none. */
   readonly hasClaims: boolean
+  /** Called when no document waits any more. */
+  readonly onNoneWaiting?: () => void
 }
 
 export interface TurnsOptions {
@@ -43,8 +45,7 @@ export class SharedTurns {
   /** Documents from their claim to the end of the handler; without claims, those that run. */
   readonly claimed: Semaphore
   readonly running: Semaphore
-  /** Documents that wait for a turn. */
-  waiting = 0
+  #waiting = 0
   /** Documents that are claimed together. */
   #group = 1
   /** Mean time of a run, milliseconds. */
@@ -54,6 +55,20 @@ export class SharedTurns {
     this.#options = options
     this.claimed = new Semaphore(() => this.#mostClaimed())
     this.running = new Semaphore(options.concurrency)
+  }
+
+  /** Documents that wait for a turn. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  comes(): void {
+    this.#waiting += 1
+  }
+
+  goes(): void {
+    this.#waiting -= 1
+    if (this.#waiting === 0) this.#options.onNoneWaiting?.()
   }
 
   /** More may run than before. */
@@ -96,7 +111,7 @@ export class Turns {
   /** Calls `work` with a turn as soon as one is free. A turn has to be left, and can be left twice. */
   take(work: (turn: Turn) => void): void {
     this.#waiting.push(work)
-    this.#options.shared.waiting += 1
+    this.#options.shared.comes()
     this.#groupSize()
     if (!this.#isAsking) this.#ask()
   }
@@ -114,8 +129,9 @@ export class Turns {
     })
     turn.take(() => {
       this.#isAsking = false
-      shared.waiting -= 1
-      this.#waiting.shift()!(turn)
+      const work = this.#waiting.shift()!
+      shared.goes()
+      work(turn)
       if (this.#waiting.length > 0 && !this.#isAsking) this.#ask()
     })
   }

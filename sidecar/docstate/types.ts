@@ -32,6 +32,8 @@ export interface Claim {
   readonly lease_ms: number
   /** `false`: the handler has not begun. Otherwise it may have, as of any claim of an earlier version. */
   readonly begun?: boolean
+  /** Of the handler. */
+  readonly version?: string
 }
 
 /**
@@ -49,7 +51,7 @@ export interface Docstate {
   readonly failing_since?: string
   /** Workers that were lost while its handler ran: since then it runs by itself, one such document at a time. */
   readonly lost?: number
-  readonly failure?: Failure & { readonly at: string }
+  readonly failure?: Failure & { readonly at: string; readonly version?: string }
   /** Not before this time: the next try. */
   readonly retry_at?: string
   /** When the machine's timeout moves the document on. */
@@ -118,7 +120,7 @@ export interface HandlerOptions<D extends object = Doc> {
    *
    * @default { baseMs: 1000, capMs: 14_400_000 }
    */
-  readonly backoff?: Backoff
+  readonly backoff?: Partial<Backoff>
   /**
    * Unsafe handlers only. What becomes of a document whose worker was lost while its handler ran: `'park'` leaves it to a
    * person, `'retry'` runs it again with the same `ctx.key`.
@@ -126,16 +128,31 @@ export interface HandlerOptions<D extends object = Doc> {
    * @default 'park'
    */
   readonly onLost?: 'park' | 'retry'
+  /**
+   * From 0 to 9, the lower the sooner. While documents of a handler wait for their turn, those with higher numbers get what it
+   * leaves of 32 runs at once in this process, and at least one.
+   *
+   * @default 5
+   */
+  readonly priority?: number
+  /**
+   * Of the handler's code, such as the name of a release: it stands in claims and failures, which so tell which code was it.
+   *
+   * @default undefined
+   */
+  readonly version?: string
 }
 
 /** The options of a handler, each with its value. Times in milliseconds. */
 export interface ResolvedOptions extends Required<
-  Pick<HandlerOptions, 'concurrency' | 'attempts' | 'backoff' | 'onLost'>
+  Pick<HandlerOptions, 'concurrency' | 'attempts' | 'onLost' | 'priority'>
 > {
+  readonly backoff: Backoff
   readonly timeoutMs: number
   readonly globalConcurrency?: number | undefined
   readonly key?: HandlerOptions['key']
   readonly limit?: Rate | undefined
+  readonly version?: string | undefined
 }
 
 /** What a handler gets beside the document. */

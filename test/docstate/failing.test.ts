@@ -38,6 +38,24 @@ test.each(modes)(
   },
 )
 
+test('the version of a handler stands in its claims and failures', async () => {
+  const db = await freshDb('failing')
+  let claim: unknown
+  await startRig(db, (control) => {
+    const fail = async ({ _id }: { _id: string }) => {
+      claim ??= docstateIn(await db.get(_id))?.claim
+      throw new Error('out of paper')
+    }
+    control.unsafe('order', 'paid', fail, { attempts: 2, backoff: { baseMs: 3_600_000 }, version: '7' })
+    control.safe('order', 'new', fail, { attempts: 1, version: '8' })
+  })
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(docstateIn(await db.get('o'))).toMatchObject({ failure: { version: '7' } }))
+  expect(claim).toMatchObject({ version: '7' })
+  await db.put({ _id: 'n', type: 'order', state: 'new' })
+  await eventually(async () => expect(await db.get('n')).toMatchObject({ error: { version: '8' } }))
+})
+
 test('where a handler threw stands in the log, and nowhere in the document', async () => {
   const db = await freshDb('failing')
   const lines: { msg: string; err?: { stack: string } }[] = []

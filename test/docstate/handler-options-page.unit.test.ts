@@ -19,7 +19,7 @@ test('docs/handler-options.md shows the options as they are', async () => {
 test('the table has every option, with the default that it has', () => {
   const { timeoutMs, ...values } = handlerDefaults
   expect(timeoutMs).toBe(300_000)
-  const others = { ...values, globalConcurrency: undefined, key: undefined, limit: undefined }
+  const others = { ...values, globalConcurrency: undefined, key: undefined, limit: undefined, version: undefined }
   const rows = renderHandlerOptions().split('\n').slice(2)
   const shown = new Map(rows.map((row) => [/`(\w+)`/.exec(row)![1]!, row]))
   expect([...shown.keys()].sort()).toEqual(['timeout', ...Object.keys(others)].sort())

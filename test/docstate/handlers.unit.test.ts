@@ -134,6 +134,9 @@ test.each([
   [{ limit: 600 }, "limit: expected { count, per }, such as { count: 600, per: '1m' }, got 600"],
   [{ limit: { count: 600 } }, 'limit.per: expected a time such as 90s, 30m or 24h, got undefined'],
   [{ limit: { count: 1, per: '1m', burst: 3 } }, 'there is no option limit.burst; there are count, per'],
+  [{ priority: 10 }, 'priority: expected a whole number from 0 to 9, got 10'],
+  [{ priority: 'high' }, "priority: expected a whole number from 0 to 9, got 'high'"],
+  [{ version: 7 }, 'version: expected a text of 1 to 100 characters, got 7'],
 ])('options that make no sense are a fault: %j', (options, named) => {
   const register = () => createControl<Machines>({}).unsafe('order', 'paid', async () => undefined, options as object)
   expect(register).toThrow('the unsafe handler for order in state paid')
@@ -145,7 +148,7 @@ test('options that are left out have their defaults', () => {
   const options = { timeout: '90s', concurrency: undefined, backoff: { baseMs: 50 } } as object
   control.unsafe('order', 'paid', async () => undefined, options)
   const backoff = { baseMs: 50, capMs: 14_400_000 }
-  const expected = { timeoutMs: 90_000, concurrency: 32, attempts: 20, backoff, onLost: 'park' }
+  const expected = { timeoutMs: 90_000, concurrency: 32, attempts: 20, backoff, onLost: 'park', priority: 5 }
   expect(control.registrations[0]!.options).toEqual(expected)
 })
 

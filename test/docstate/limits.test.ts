@@ -57,6 +57,47 @@ test('a key with many documents holds up no other, and all of them are done one 
   expect(most).toBe(1)
 })
 
+test('while documents wait of a handler with a lower number, those of others run one at a time', async () => {
+  const db = await freshDb('priority')
+  const [later, urgent] = [createGate(), createGate()]
+  await startRig(db, (control) => {
+    control.safe('order', 'paid', (order) => later.run(order), { priority: 6 })
+    control.unsafe('alarm', 'new', (alarm) => urgent.run(alarm), { priority: 0 })
+  })
+  const orders = Array.from({ length: 60 }, (_, n) => JSON.stringify({ _id: `o${n}`, ...paid }))
+  await db.bulk(orders)
+  await eventually(() => expect(later.waiting.length).toBe(32))
+  const alarms = Array.from({ length: 40 }, (_, n) => JSON.stringify({ _id: `a${n}`, type: 'alarm', state: 'new' }))
+  await db.bulk(alarms)
+  await eventually(() => expect(urgent.waiting.length).toBe(32))
+  for (const go of later.waiting.splice(0)) go()
+  await eventually(() => expect(later.waiting.length).toBe(1))
+  later.waiting.splice(0)[0]!()
+  await eventually(() => expect(later.waiting.length).toBe(1))
+  expect(urgent.waiting.length).toBe(32)
+  for (const go of urgent.waiting.splice(0)) go()
+  await eventually(() => expect(urgent.waiting.length).toBe(8))
+  await eventually(() => expect(later.waiting.length, 'the last alarms leave the others their turns').toBe(27))
+  for (const gate of [urgent, later]) {
+    gate.isOpen = true
+    for (const go of gate.waiting.splice(0)) go()
+  }
+  await eventually(async () => expect(await stateOf(db, 'o59')).toBe('done'))
+})
+
+/** Runs of a handler, each of which waits until it may end. */
+function createGate() {
+  const gate = {
+    isOpen: false,
+    waiting: [] as (() => void)[],
+    async run<D extends object>(doc: D) {
+      if (!gate.isOpen) await new Promise<void>((resolve) => gate.waiting.push(resolve))
+      return { ...doc, state: 'done' }
+    },
+  }
+  return gate
+}
+
 test('a document whose key cannot be told is refused, and the next of its handler is not', async () => {
   const db = await freshDb('limits')
   await startRig(db, (control) =>

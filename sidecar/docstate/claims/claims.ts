@@ -1,7 +1,7 @@
 import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Random } from '../../core/backoff.ts'
 import type { Contest } from './contest.ts'
-import { claimed, released } from '../documents.ts'
+import { claimed, released, versionOf } from '../documents.ts'
 import type { Attempt } from '../attempt.ts'
 import type { WriteDoc, WriteResult } from '../write-doc.ts'
 import type { Claim } from '../types.ts'
@@ -58,6 +58,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     at: isoTime(clock.now()),
     lease_ms: leaseMs,
     begun: attempt.begun,
+    ...versionOf(attempt),
   })
 
   async function renew(attempt: Attempt): Promise<void> {

@@ -110,7 +110,9 @@ export class Backlog {
     for (;;) {
       signal.throwIfAborted()
       const all = [...this.#behind.values()]
-      const found = all.find(({ queue }) => !queue.share.full)
+      const withRoom = all.filter(({ queue }) => !queue.share.full)
+      const first = Math.min(...withRoom.map(({ queue }) => queue.registration.options.priority))
+      const found = withRoom.find(({ queue }) => queue.registration.options.priority === first)
       if (found) return found
       await this.#pause(all, signal)
     }

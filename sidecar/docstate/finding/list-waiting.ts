@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Partition, TypeAndState } from '../../workers/partitioning.ts'
+import { handlerDefaults } from '../handler-options.ts'
 import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
 import type { ResolvedOptions } from '../types.ts'
 import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../classify.ts'
@@ -72,7 +73,7 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
     const counts = grouped.map(({ key: [type, state], value: count }) => ({ type, state, count }))
     undeclared(undeclaredIn(counts, known.machines))
     const isOccupied = amongKeys(grouped)
-    for (const pair of typesAndStatesOf(known)) {
+    for (const pair of inOrder(known)) {
       const { key: keyOf, globalConcurrency } = optionsOf(known, pair)
       const isLate = keyOf || globalConcurrency !== undefined ? () => false : lateIn(pair)
       const hasEnd = known.machines[pair.type]?.[pair.state]?.timeout !== undefined
@@ -109,6 +110,12 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
     }
     waited = waiting
   }
+}
+
+/** The urgent ones first. */
+function inOrder(table: DispatchTable): TypeAndState[] {
+  const priorityOf = (pair: TypeAndState) => optionsOf(table, pair).priority ?? handlerDefaults.priority
+  return typesAndStatesOf(table).sort((a, b) => priorityOf(a) - priorityOf(b))
 }
 
 const optionsOf = ({ registrations }: DispatchTable, { type, state }: TypeAndState): Partial<ResolvedOptions> =>

@@ -6,6 +6,7 @@ import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createClassify, docstateOf, type DispatchTable } from '../classify.ts'
 import { failureOf } from '../../core/failure.ts'
+import { handlerDefaults } from '../handler-options.ts'
 import { keyOf } from '../keys.ts'
 import { failedTries, timesLost } from '../attempt.ts'
 import type { Registration } from '../types.ts'
@@ -61,10 +62,11 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
 function handlerLines(handler: Registration | undefined, doc: StoredDoc, { table, guarded }: ExplainOptions): string[] {
   const [type, state] = [String(doc.type), String(doc.state)]
   if (handler) {
-    const { attempts, timeoutMs } = handler.options
+    const { attempts, timeoutMs, version } = handler.options
+    const named = version === undefined ? '' : ` of version ${version}`
     const tries = attempts === Number.MAX_SAFE_INTEGER ? 'until it is done' : `up to ${attempts} times`
     return [
-      `Its handler is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`,
+      `Its handler${named} is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`,
       ...limitLines(handler, doc),
     ]
   }
@@ -78,7 +80,7 @@ function handlerLines(handler: Registration | undefined, doc: StoredDoc, { table
 
 /** What may keep a document waiting although it is ready. */
 function limitLines(handler: Registration, doc: StoredDoc): string[] {
-  const { globalConcurrency, limit } = handler.options
+  const { globalConcurrency, limit, priority } = handler.options
   const lines: string[] = []
   try {
     const key = keyOf(handler, doc)
@@ -88,6 +90,8 @@ function limitLines(handler: Registration, doc: StoredDoc): string[] {
   }
   if (globalConcurrency !== undefined)
     lines.push(`At most ${globalConcurrency} run at the same time, in all workers together.`)
+  if (priority !== handlerDefaults.priority)
+    lines.push(`Its priority is ${priority}, where most have ${handlerDefaults.priority}: lower ones come first.`)
   if (limit) lines.push(`At most ${limit.count} begin in ${lasting(limit.perMs)}, in all workers together.`)
   return lines
 }
@@ -104,15 +108,18 @@ function happened(doc: StoredDoc): string[] {
   }
   if (tries > 0) lines.push(`${tries} ${tries === 1 ? 'try' : 'tries'} failed.`)
   if (docstate?.failure) {
-    lines.push(`The last failure, at ${docstate.failure.at}: ${docstate.failure.code}: ${docstate.failure.reason}`)
+    const { at, code, reason, version } = docstate.failure
+    lines.push(`The last failure, at ${at}${byVersion(version)}: ${code}: ${reason}`)
   }
   if (docstate?.failed_in) {
-    const { code, reason, at } = (doc.error ?? {}) as { code?: string; reason?: string; at?: string }
-    lines.push(`It failed in state ${docstate.failed_in}, at ${at}: ${code}: ${reason}`)
+    const { code, reason, at, version } = (doc.error ?? {}) as Record<string, string | undefined>
+    lines.push(`It failed in state ${docstate.failed_in}, at ${at}${byVersion(version)}: ${code}: ${reason}`)
   }
   if (docstate?.handled) lines.push(`Its handler was done with it at ${docstate.handled}, and left it in this state.`)
   return lines
 }
+
+const byVersion = (version: string | undefined) => (version === undefined ? '' : `, by version ${version}`)
 
 function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
   const docstate = docstateOf(doc)
@@ -142,11 +149,11 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
     case 'untimed':
       return ['Its time in this state begins when a sidecar sees it.']
     case 'claimed': {
-      const { worker, at, lease_ms, begun } = classification.claim
+      const { worker, at, lease_ms, begun, version } = classification.claim
       const hasBegun = begun !== false
       const parks = hasBegun && classification.registration.options.onLost === 'park'
       return [
-        `The worker ${worker} holds it, renewed at ${at}.${hasBegun ? '' : ' Its handler has not begun.'}`,
+        `The worker ${worker} holds it, renewed at ${at}${byVersion(version)}.${hasBegun ? '' : ' Its handler has not begun.'}`,
         `If ${worker} does not renew its claim for ${lease_ms / 1000} s, another one takes over: it ${
           parks ? 'parks it' : 'tries again'
         }.`,

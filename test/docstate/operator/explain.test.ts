@@ -54,11 +54,15 @@ describe('explain tells', () => {
       key: (order) => (order._id === 'o' ? 'ann' : undefined),
       limit: { count: 600, per: '1m' },
       globalConcurrency: 2,
+      priority: 1,
+      version: '7',
     })
     const lines = await told('paid', { table })
-    expect(lines.slice(3, 6)).toEqual([
+    expect(lines.slice(2, 7)).toEqual([
+      'Its handler of version 7 is unsafe, and tries up to 20 times, each at most 5 min.',
       'Documents with its key, "ann", run one after the other.',
       'At most 2 run at the same time, in all workers together.',
+      'Its priority is 1, where most have 5: lower ones come first.',
       'At most 600 begin in 1 min, in all workers together.',
     ])
     const broken = createControl<Machines>(machines)
