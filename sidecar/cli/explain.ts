@@ -21,7 +21,7 @@ export async function explainOne(terminal: Terminal, config: Config, db: string,
     const { signal } = terminal
     const ddoc = await database.find(DDOC_ID, {}, { signal })
     const lines = await explain({
-      ...{ database, table, id, signal, clock: systemClock },
+      ...{ database, table, id, signal, clock: systemClock, control: couch.db(config.controlDb) },
       served: isAmong(db, patternsOf(config)),
       guarded: (ddoc?.machines ?? {}) as Machines,
       // Where there is no design document yet, the start brings it, with the machines of these handlers.

@@ -96,8 +96,12 @@ export interface Database {
   remove(id: string, rev: string, options?: CallOptions): Promise<void>
   /** @param row what its rows look like */
   view<Row>(ddoc: string, view: string, row: Schema<Row>, query?: ViewQuery, options?: CallOptions): Promise<Row[]>
-  /** `_changes` as it is now. */
-  changesPage(query: Record<string, string | number | boolean>, options?: CallOptions): Promise<ChangesPage>
+  /** `_changes` as it is now; with a selector, of the documents that it selects. Not every server has that filter. */
+  changesPage(
+    query: Record<string, string | number | boolean>,
+    options?: CallOptions,
+    selector?: object,
+  ): Promise<ChangesPage>
   /** The bytes of a continuous `_changes` feed. */
   changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
   /** For what the sidecar keeps here, where others may write it too. Name the database in the text. */
@@ -231,7 +235,10 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       const { rows } = await call(rowsOf(row), request, options)
       return rows
     },
-    changesPage: (query, options) => call(changesPage, { path: '_changes', query }, options),
+    changesPage(query, options, selector) {
+      const filtered = { method: 'POST', query: { ...query, filter: '_selector' }, body: { selector } } as const
+      return call(changesPage, { path: '_changes', query, ...(selector && filtered) }, options)
+    },
     changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
     sign: couch.sign,
   }

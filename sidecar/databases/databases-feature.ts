@@ -30,14 +30,15 @@ export function databasesFeature(platform: Platform): Feature {
     ...{ serves: hasCapability, servesAnywhere: hasCapabilityAnywhere },
   })
   const { shareOf } = partitioning
-  const limits = new HandlerLimits({ control: couch.work.db(config.controlDb), shareOf, clock, random, log, signal })
+  const control = couch.work.db(config.controlDb)
+  const limits = new HandlerLimits({ control, shareOf, clock, random, log, signal })
   partitioning.onChange(() => limits.changed(), signal)
   const served = serveDatabases({
     ...platform,
     ...{ couch: couch.work, compiler, workers: worker.registry, worker: worker.self },
     ...{ controlDb: config.controlDb, databases: patterns, jobOf: tables.of, countsOf: counters.of, engines },
     ...{ leaseMs: config.leaseMs, graceMs: config.graceMs, reads: config.reads, quarantine: new Quarantine(clock) },
-    ...{ partitioning, limits },
+    ...{ partitioning, limits, control },
   })
   const sources = { engines, databaseCounters: counters.all }
   return {

@@ -58,6 +58,7 @@ export function createSweep({ survey, trackedDatabases, trackedOf, isOurs, find,
         const { life, changes, seq } = found
         const { known, visit } = tracked // anew if it was renewed
         known.reading = { life, changes, seq, files: filesAfter(found, known.reading) }
+        known.first ??= seq
         known.compared = checkpoint
         if (visit ? !before || hasNews(found, before) : isNews(known, found)) find(tracked)
       }

@@ -1,3 +1,4 @@
+import type { Seq } from '../couch/documents.ts'
 import { hasNews, type Extent } from '../couch/shard-seqs.ts'
 import type { Reading } from '../couch/survey.ts'
 import type { Waits } from '../docstate/waits.ts'
@@ -35,6 +36,8 @@ export interface Known {
   done: Extent | undefined
   /** How far it was when all were looked at since the last break, with the files of all readings. */
   reading: Reading | undefined
+  /** Where it was at the first look of this process. */
+  first: Seq | undefined
   /** The checkpoint that was compared with it. */
   compared: KeptCheckpoint | undefined
 }
@@ -47,7 +50,7 @@ export interface OpenVisit {
 
 const nothing = (): Known => ({
   ...{ matched: undefined, checkpoints: undefined, checkpoint: undefined, breaks: 0 },
-  ...{ waits: undefined, done: undefined, reading: undefined, compared: undefined },
+  ...{ waits: undefined, done: undefined, reading: undefined, first: undefined, compared: undefined },
 })
 
 export const createTracked = (name: string): TrackedDatabase => ({

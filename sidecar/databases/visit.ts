@@ -103,6 +103,7 @@ export async function visit(
     },
     visit: {
       checkpoints,
+      first: known.checkpoint?.seq ?? known.first,
       listFirst,
       nextAt: listFirst ? undefined : rest?.nextAt,
       waits: (known.waits ??= createWaits(() => clock.ticks())),

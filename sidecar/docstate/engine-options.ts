@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import type { ByteBudget } from '../core/byte-budget.ts'
 import type { Semaphore } from '../core/semaphore.ts'
 import type { Database } from '../couch/database.ts'
+import type { Seq } from '../couch/documents.ts'
 import type { Events } from '../events/channels.ts'
 import type { CheckpointStore } from '../feed/checkpoint-store.ts'
 import type { Registry } from '../workers/registry.ts'
@@ -41,6 +42,8 @@ export interface EngineOptions {
   readonly quarantine?: Quarantine
   /** Of the handlers; shared by all engines of a process. Default its own, with this database as the control database. */
   readonly limits?: HandlerLimits
+  /** Where it is kept what all workers know of a handler. Default this database. */
+  readonly control?: Database
   /** How long a claim is believed without a renewal. Default 30 s. */
   readonly leaseMs?: number
   /** How long running handlers may take to end when the sidecar stops. Default 10 s. */
@@ -62,6 +65,8 @@ export interface Visit {
   readonly read: ReadFeed
   /** Where the checkpoint is kept, for the next visit. */
   readonly checkpoints: CheckpointStore
+  /** Where handlers begin that take only what is new. Default: where it is now. */
+  readonly first: Seq | undefined
   /** Whether there may be documents before the checkpoint that wait: then it begins with the list. */
   readonly listFirst: boolean
   /** Otherwise: when the next of them is due, milliseconds since the epoch. */

@@ -32,6 +32,7 @@ const schema = z.strictObject({
     .prefault({}),
   onLost: z.enum(['park', 'retry'], "'park' or 'retry'").prefault('park'),
   priority: z.int(A_PRIORITY).min(0, A_PRIORITY).max(9, A_PRIORITY).prefault(5),
+  since: z.enum(['beginning', 'now'], "'beginning' or 'now'").prefault('beginning'),
   version: z.string(A_VERSION).min(1, A_VERSION).max(100, A_VERSION).optional(),
 })
 
@@ -60,7 +61,7 @@ function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): strin
 
 /** The options of a handler in a line, for people. */
 export function optionsLine({ options }: Pick<Registration, 'options'>): string {
-  const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost, priority, version } = options
+  const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost, priority, since, version } = options
   return [
     `timeout ${lasting(timeoutMs)}`,
     attempts === Number.MAX_SAFE_INTEGER ? 'tried until done' : `${attempts} attempts`,
@@ -70,6 +71,7 @@ export function optionsLine({ options }: Pick<Registration, 'options'>): string 
     ...(limit ? [`at most ${limit.count} in ${lasting(limit.perMs)}`] : []),
     ...(onLost === 'retry' ? ['retried when lost'] : []),
     ...(priority === handlerDefaults.priority ? [] : [`priority ${priority}`]),
+    ...(since === 'now' ? ['since now'] : []),
     ...(version === undefined ? [] : [`version ${version}`]),
   ].join(', ')
 }

@@ -21,8 +21,10 @@ import { Backlog } from './finding/backlog.ts'
 import { DelayQueue } from './finding/delay-queue.ts'
 import { createHandlerQueues } from './finding/handler-queues.ts'
 import { createReadAndDispatch } from './finding/read-and-dispatch.ts'
+import { listPagesOf, type ListPages } from './finding/pages.ts'
 import { createReadInParts } from './finding/read.ts'
 import { createResync } from './finding/resync.ts'
+import { createSince, isSinceNow } from './finding/since.ts'
 import { Watch } from './finding/watch.ts'
 import { createRunAttempt } from './run-attempt.ts'
 import { createTelemetry } from './telemetry.ts'
@@ -47,7 +49,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     byteBudget = createByteBudget(12 * 1024 * 1024),
     turns = new Semaphore(() => 2),
     quarantine = new Quarantine(options.clock),
-    limits = ownLimits({ control: database, clock, random, log, signal }),
+    control = database,
+    limits = ownLimits({ control, clock, random, log, signal }),
     leaseMs = 30_000,
     resyncMs = 60_000,
     heartbeatMs,
@@ -103,27 +106,46 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   })
   const readInParts = createReadInParts(database, dispatch.attempts, log)
   const readAndDispatch = createReadAndDispatch(dispatch, readInParts)
-  const backlog = new Backlog({ database, partition, readAndDispatch, clock, random, log })
+  const since = createSince({ database, control, clock, random })
+  const listAll = listPagesOf(database)
+  const listPages: ListPages = (pair, status, until, signal) =>
+    status === 'ready' && current.sinceNow.some((one) => one.type === pair.type && one.state === pair.state)
+      ? since.pages(pair, signal)
+      : listAll(pair, status, until, signal)
+  const backlog = new Backlog({ listPages, partition, readAndDispatch, clock, random, log })
+  let isEarly = true
   const rowDispatcher = new RowDispatcher({
     ...{ partition, classify, dispatch, backlog, readInParts, clock, random },
+    isEarly: () => isEarly && current.sinceNow.length > 0,
+    isLeftToList: (doc) =>
+      current.sinceNow.some(({ type, state }) => type === doc.type && state === doc.state) &&
+      ['ready', 'untimed'].includes(classify(doc, clock.now()).kind),
     onUndeclared: () => visit && resync.soon(), // one that is followed is listed every minute
   })
   const checkpoints = visit?.checkpoints ?? createCheckpointStore(database, worker)
   const watch = new Watch({
     ...{ database, partition, rowDispatcher, checkpoints, telemetry, clock, random, log },
-    onReplaced: (stopped) => {
+    onStart: (stopped) => since.begin(current.sinceNow, visit?.first, stopped),
+    onCaughtUp() {
+      if (isEarly && current.sinceNow.length > 0) resync.soon()
+      isEarly = false
+    },
+    onRestarted: () => (isEarly = true),
+    async onReplaced(stopped) {
       dispatch.forgetPast()
-      return prepare(stopped)
+      since.replaced()
+      await prepare(stopped)
+      await since.begin(current.sinceNow, undefined, stopped)
     },
     onDdoc: matchAgain,
     ...(heartbeatMs && { heartbeatMs }),
     read: visit?.read,
   })
   const resync = createResync({
-    ...{ database, partition, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log, prepare },
+    ...{ database, partition, listPages, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log, prepare },
     table: () => current.table,
     undeclared: noteUndeclared,
-    resyncFirst: visit?.listFirst ?? true,
+    resyncFirst: (visit?.listFirst ?? true) || current.sinceNow.length > 0,
     whenCaughtUp: async () => {
       await watch.caughtUp
       await rowDispatcher.whenRead()
@@ -135,7 +157,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   function workOut(table: DispatchTable) {
     for (const pair of typesAndStatesOf(table)) counts.of(pair) // what has not happened yet is told, too
     const keyed = table.registrations.filter(({ options }) => options.key !== undefined)
-    return { table, keyed, classify: createClassify(table) }
+    const sinceNow = table.registrations.filter(isSinceNow)
+    return { table, keyed, sinceNow, classify: createClassify(table) }
   }
 
   function noteUndeclared(now: readonly UndeclaredCount[]): void {
@@ -161,7 +184,9 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   async function matchAgain(rev: string, stopped: AbortSignal): Promise<void> {
     const table = (await options.matchAgain?.(rev, stopped)) ?? current.table
     if (table === current.table) return
-    current = workOut(table)
+    const next = workOut(table)
+    await since.begin(next.sinceNow, undefined, stopped)
+    current = next
     resync.soon()
   }
 

@@ -136,6 +136,13 @@ export interface HandlerOptions<D extends object = Doc> {
    */
   readonly priority?: number
   /**
+   * `'now'` leaves alone what was in the state before the first worker had this handler. What is written in the state later, and
+   * what is changed in it, is new.
+   *
+   * @default 'beginning'
+   */
+  readonly since?: 'beginning' | 'now'
+  /**
    * Of the handler's code, such as the name of a release: it stands in claims and failures, which so tell which code was it.
    *
    * @default undefined
@@ -145,7 +152,7 @@ export interface HandlerOptions<D extends object = Doc> {
 
 /** The options of a handler, each with its value. Times in milliseconds. */
 export interface ResolvedOptions extends Required<
-  Pick<HandlerOptions, 'concurrency' | 'attempts' | 'onLost' | 'priority'>
+  Pick<HandlerOptions, 'concurrency' | 'attempts' | 'onLost' | 'priority' | 'since'>
 > {
   readonly backoff: Backoff
   readonly timeoutMs: number

@@ -136,6 +136,7 @@ test.each([
   [{ limit: { count: 1, per: '1m', burst: 3 } }, 'there is no option limit.burst; there are count, per'],
   [{ priority: 10 }, 'priority: expected a whole number from 0 to 9, got 10'],
   [{ priority: 'high' }, "priority: expected a whole number from 0 to 9, got 'high'"],
+  [{ since: '2026-01-01' }, "since: expected 'beginning' or 'now', got '2026-01-01'"],
   [{ version: 7 }, 'version: expected a text of 1 to 100 characters, got 7'],
 ])('options that make no sense are a fault: %j', (options, named) => {
   const register = () => createControl<Machines>({}).unsafe('order', 'paid', async () => undefined, options as object)
@@ -148,7 +149,15 @@ test('options that are left out have their defaults', () => {
   const options = { timeout: '90s', concurrency: undefined, backoff: { baseMs: 50 } } as object
   control.unsafe('order', 'paid', async () => undefined, options)
   const backoff = { baseMs: 50, capMs: 14_400_000 }
-  const expected = { timeoutMs: 90_000, concurrency: 32, attempts: 20, backoff, onLost: 'park', priority: 5 }
+  const expected = {
+    timeoutMs: 90_000,
+    concurrency: 32,
+    attempts: 20,
+    backoff,
+    onLost: 'park',
+    priority: 5,
+    since: 'beginning',
+  }
   expect(control.registrations[0]!.options).toEqual(expected)
 })
 

@@ -3,17 +3,16 @@ import type { Random } from '../../core/backoff.ts'
 import { isoTime, type Clock } from '../../core/clock.ts'
 import { untilAny } from '../../core/until-any.ts'
 import { withTimeout } from '../../core/timeout.ts'
-import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
 import type { Partition } from '../../workers/partitioning.ts'
 import type { HandlerQueue } from './handler-queues.ts'
 import type { ReadAndDispatch } from './read-and-dispatch.ts'
-import { pages } from './pages.ts'
+import type { ListPages } from './pages.ts'
 
 export interface BacklogOptions {
-  readonly database: Database
   readonly partition: Partition
   readonly readAndDispatch: ReadAndDispatch
+  readonly listPages: ListPages
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -141,12 +140,11 @@ export class Backlog {
 
   /** Ids of what is ready, and of what is due, as far as it is ours. */
   async *#list({ registration }: HandlerQueue, signal: AbortSignal): AsyncGenerator<string[]> {
-    const { database, partition, clock } = this.#options
+    const { listPages, partition, clock } = this.#options
     const { type, state } = registration
     const now = isoTime(clock.now())
     for (const [status, until] of [['ready', {}] as const, ['retry', now] as const, ['timeout', now] as const]) {
-      const key = [type, state, status]
-      for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
+      for await (const rows of listPages({ type, state }, status, until, signal)) {
         const ids = rows.map(({ id }) => id)
         yield registration.options.key ? ids : ids.filter((id) => partition.isOurs(registration, id))
       }

@@ -6,13 +6,24 @@ import { handlerDefaults } from '../handler-options.ts'
 import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
 import type { ResolvedOptions } from '../types.ts'
 import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../classify.ts'
-import { BY_STATE, CONFLICTS, DDOC, pages, VIEW_TIMEOUT_MS, countRow, keyRow, type Listed } from './pages.ts'
+import {
+  BY_STATE,
+  CONFLICTS,
+  DDOC,
+  pages,
+  VIEW_TIMEOUT_MS,
+  countRow,
+  keyRow,
+  type Listed,
+  type ListPages,
+} from './pages.ts'
 
 export interface ListWaitingOptions {
   readonly database: Database
   /** As it is now. */
   readonly table: () => DispatchTable
   readonly partition: Partition
+  readonly listPages: ListPages
   readonly clock: Clock
   /** Documents due later than this from now are left to the next resync. */
   readonly horizonMs: number
@@ -40,7 +51,7 @@ const MAX_REMEMBERED = 1000
  * the document is, so all are read.
  */
 export function createListWaiting(options: ListWaitingOptions): ListWaiting {
-  const { database, table, partition, clock, horizonMs, later, undeclared, take } = options
+  const { database, table, partition, listPages, clock, horizonMs, later, undeclared, take } = options
   let waited = new Set<string>()
 
   /** One question tells where there is anything at all: mostly there is nothing. */
@@ -86,7 +97,7 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
       ] as const) {
         const key = [pair.type, pair.state, status]
         if (!isOccupied(key)) continue
-        for await (const rows of pages(database, { startkey: key, endkey: [...key, until] }, signal)) {
+        for await (const rows of listPages(pair, status, until, signal)) {
           const isOurs = ({ id }: Listed) => status === 'claimed' || keyOf !== undefined || partition.isOurs(pair, id)
           const ours = rows.filter(isOurs)
           const late = rows.filter((row) => !isOurs(row) && isLate(row))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Database, ViewQuery } from '../../couch/database.ts'
+import type { TypeAndState } from '../../workers/partitioning.ts'
 
 /** The view of documents by state, key `[type, state, status, at]`, in every followed database (see `ddocs/`). */
 export const DDOC = 'docstate'
@@ -31,6 +32,19 @@ export interface Listed {
   readonly id: string
   readonly at: string | null
 }
+
+/** Documents of a type and state with this status, from none to this time. */
+export type ListPages = (
+  pair: TypeAndState,
+  status: string,
+  until: unknown,
+  signal: AbortSignal,
+) => AsyncGenerator<Listed[]>
+
+export const listPagesOf =
+  (database: Database): ListPages =>
+  ({ type, state }, status, until, signal) =>
+    pages(database, { startkey: [type, state, status], endkey: [type, state, status, until] }, signal)
 
 /** A range of `by_state`, or all of a view, a page at a time. What moves meanwhile may be missed or come twice. */
 export async function* pages(

@@ -10,12 +10,14 @@ import type { UndeclaredCount } from '../undeclared.ts'
 import type { Backlog } from './backlog.ts'
 import type { DelayQueue } from './delay-queue.ts'
 import type { ReadAndDispatch } from './read-and-dispatch.ts'
+import type { ListPages } from './pages.ts'
 import { createListWaiting } from './list-waiting.ts'
 
 export interface ResyncOptions {
   readonly database: Database
   readonly table: () => DispatchTable
   readonly partition: Partition
+  readonly listPages: ListPages
   readonly delayQueue: DelayQueue
   readonly readAndDispatch: ReadAndDispatch
   /** Told of each list. */
@@ -52,7 +54,7 @@ export interface Resync {
 
 export function createResync(options: ResyncOptions): Resync {
   const { database, table, partition, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log } = options
-  const { whenCaughtUp, resyncFirst, prepare, undeclared } = options
+  const { whenCaughtUp, resyncFirst, prepare, undeclared, listPages } = options
   let looks = 0
   let isListed = !resyncFirst
   let wake = () => {}
@@ -60,6 +62,7 @@ export function createResync(options: ResyncOptions): Resync {
     database,
     table,
     partition,
+    listPages,
     clock,
     undeclared,
     horizonMs: resyncMs * 2,

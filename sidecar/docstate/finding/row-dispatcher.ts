@@ -21,6 +21,10 @@ export interface RowDispatcherOptions {
   readonly readInParts: ReadInParts
   readonly clock: Clock
   readonly random: Random
+  /** Whether what comes now may have been there before a handler that takes only what is new. */
+  readonly isEarly: () => boolean
+  /** Whether it is such a handler's, and its list tells whether it is new. */
+  readonly isLeftToList: (doc: StoredDoc) => boolean
   /** Among the rows that were taken is a document in a state that its machine does not declare. */
   readonly onUndeclared: () => void
 }
@@ -30,6 +34,12 @@ interface Found {
   readonly bytes: number
   /** Whether something later has become of it: asked anew after each wait. */
   readonly isPast: () => boolean
+  readonly isEarly: boolean
+  readonly settled: () => void
+}
+
+interface Unread {
+  readonly isEarly: boolean
   readonly settled: () => void
 }
 
@@ -45,8 +55,8 @@ const WANTED = 1 / 2
 export class RowDispatcher {
   readonly #options: RowDispatcherOptions
   readonly #changes = new Condition()
-  /** Ids, each with what is to be called when its row is settled. */
-  #unread = new Map<string, () => void>()
+  /** By id. */
+  #unread = new Map<string, Unread>()
   #reading = false
   #wantsDocs = true
 
@@ -57,6 +67,7 @@ export class RowDispatcher {
   /** Resolves when there is room for more; `progress` learns what becomes of each row. */
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
     const { dispatch, classify, clock, onUndeclared } = this.#options
+    const isEarly = this.#options.isEarly()
     let hasUndeclared = false
     let wanted = 0
     for (const row of rows) {
@@ -69,12 +80,12 @@ export class RowDispatcher {
       } else if (doc) {
         if (!dispatch.attempts.has(id)) wanted += 1
         const isPast = () => !doc._conflicts && !branched && dispatch.isPast(id, rev)
-        await this.#offer({ doc, bytes, isPast, settled: progress.begin(seq) }, signal)
+        await this.#offer({ doc, bytes, isPast, isEarly, settled: progress.begin(seq) }, signal)
       } else if (this.#isToRead(row)) {
         wanted += 1
         const settled = progress.begin(seq)
-        this.#unread.get(id)?.() // the later row holds the place
-        this.#unread.set(id, settled)
+        this.#unread.get(id)?.settled() // the later row holds the place
+        this.#unread.set(id, { isEarly, settled })
       } else progress.skip(seq)
     }
     this.#wantsDocs = wanted > rows.length * WANTED
@@ -119,8 +130,9 @@ export class RowDispatcher {
     )
   }
 
-  async #offer({ doc, bytes, isPast, settled }: Found, signal: AbortSignal): Promise<void> {
-    const { dispatch, backlog } = this.#options
+  async #offer({ doc, bytes, isPast, isEarly, settled }: Found, signal: AbortSignal): Promise<void> {
+    const { dispatch, backlog, isLeftToList } = this.#options
+    if (isEarly && isLeftToList(doc)) return settled()
     for (;;) {
       if (isPast()) return settled()
       const full = dispatch.offer(doc, bytes, settled)
@@ -129,20 +141,21 @@ export class RowDispatcher {
     }
   }
 
-  async #readAndOffer(unread: ReadonlyMap<string, () => void>, signal: AbortSignal): Promise<void> {
+  async #readAndOffer(unread: ReadonlyMap<string, Unread>, signal: AbortSignal): Promise<void> {
     const { dispatch, readInParts, clock, random } = this.#options
     const left = new Map(unread)
     const readAll = async () => {
       for await (const { ids, docs, failed, isStale } of readInParts([...left.keys()], signal)) {
         for (const { doc, bytes } of docs) {
           const isPast = () => this.#unread.has(doc._id) || (isStale(doc._id) && (dispatch.lookAgain(doc._id), true))
-          await this.#offer({ doc, bytes, isPast, settled: left.get(doc._id)! }, signal)
+          await this.#offer({ doc, bytes, isPast, ...left.get(doc._id)! }, signal)
           left.delete(doc._id)
         }
         for (const id of ids.filter((id) => left.has(id))) {
-          if (failed.includes(id)) dispatch.lookAgain(id, UNREADABLE_MS)
-          else dispatch.pass(id)
-          left.get(id)!()
+          const { isEarly, settled } = left.get(id)!
+          if (!failed.includes(id)) dispatch.pass(id)
+          else if (!isEarly) dispatch.lookAgain(id, UNREADABLE_MS) // or the list has it
+          settled()
           left.delete(id)
         }
       }
@@ -151,7 +164,7 @@ export class RowDispatcher {
       await withRetries(readAll, { clock, random, signal })
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
-      for (const settled of left.values()) settled() // the database has gone, or the list will have them
+      for (const { settled } of left.values()) settled() // the database has gone, or the list will have them
     }
   }
 }

@@ -32,6 +32,12 @@ export interface WatchOptions {
   readonly read?: ReadFeed | undefined
   /** Called before anything is read of a new database, or of an older copy that was put back. */
   readonly onReplaced: (signal: AbortSignal) => Promise<void>
+  /** Called before anything is read. */
+  readonly onStart: (signal: AbortSignal) => Promise<void>
+  /** Called when all that was there is read: at first, and after each restart. */
+  readonly onCaughtUp: () => void
+  /** Called when it begins again with what was there before. */
+  readonly onRestarted: () => void
   /** Called before the checkpoint moves beyond a change of the design document. Throws `CouchError`. */
   readonly onDdoc: (rev: string, signal: AbortSignal) => Promise<void>
 }
@@ -91,6 +97,7 @@ export class Watch {
     const from = await withRetries(() => checkpoints.load(signal), { clock, random, signal })
     this.#from = from
     this.#saved = textOf(from?.seq, from?.rest)
+    await this.#options.onStart(signal)
     const saving = this.#saveNowAndThen(signal)
     for await (const event of read(from, signal)) await this.#take(event, signal)
     await saving
@@ -152,10 +159,12 @@ export class Watch {
         return this.#options.rowDispatcher.take(event.rows, this.#progress, signal)
       case 'caught-up':
         this.#lag.caughtUp()
+        this.#options.onCaughtUp()
         return this.#sayCaughtUp()
       case 'left':
         return this.#lag.left(event.changes)
       case 'restarted':
+        this.#options.onRestarted()
         this.#progress = new Progress()
         this.#from = undefined
         this.#lag.lost()

@@ -5,6 +5,7 @@ import { SidecarError } from '../../core/errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createClassify, docstateOf, type DispatchTable } from '../classify.ts'
+import { isOlder, isSinceNow } from '../finding/since.ts'
 import { failureOf } from '../../core/failure.ts'
 import { handlerDefaults } from '../handler-options.ts'
 import { keyOf } from '../keys.ts'
@@ -23,6 +24,8 @@ export interface ExplainOptions {
   readonly guarded: Machines
   /** Why a sidecar does not start this handler there, as sentences. */
   readonly faultsOf: (registration: Registration) => readonly string[]
+  /** The control database. */
+  readonly control: Database
   readonly signal?: AbortSignal
 }
 
@@ -53,7 +56,7 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
     ...handlerLines(handler, doc, options),
     ...faults.map((fault) => `It is not started: ${fault}.`),
     ...happened(doc),
-    ...next(doc, runs, options.clock),
+    ...(await next(doc, runs, options)),
   ]
   if (doc._conflicts) lines.push(`It has conflicting revisions: ${doc._conflicts.join(', ')}.`)
   return lines
@@ -121,7 +124,8 @@ function happened(doc: StoredDoc): string[] {
 
 const byVersion = (version: string | undefined) => (version === undefined ? '' : `, by version ${version}`)
 
-function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
+async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOptions): Promise<string[]> {
+  const { database, control, clock, signal } = options
   const docstate = docstateOf(doc)
   if (docstate?.parked) {
     return [
@@ -141,6 +145,14 @@ function next(doc: StoredDoc, table: DispatchTable, clock: Clock): string[] {
         'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
       ]
     case 'ready':
+      if (
+        isSinceNow(classification.registration) &&
+        (await isOlder({ database, control, signal }, classification.registration, doc._id))
+      ) {
+        return [
+          "It was there before its handler, which takes only what is new (since: 'now'). What is changed in it makes it new.",
+        ]
+      }
       return ['It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.']
     case 'wait': {
       const what = docstate?.retry_at ? 'The next try is due' : 'Its time in this state ends'

@@ -5,6 +5,7 @@ import { viewOf } from '../../support/answers.ts'
 import { createByteBudget } from '../../../sidecar/core/byte-budget.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { Keys } from '../../../sidecar/docstate/keys.ts'
+import { listPagesOf } from '../../../sidecar/docstate/finding/pages.ts'
 import { Backlog } from '../../../sidecar/docstate/finding/backlog.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
 import { handlerDefaults } from '../../../sidecar/docstate/handler-options.ts'
@@ -127,7 +128,7 @@ test('says when no handler has ended for a minute; its byte budget is used up, a
   const write = vi.fn()
   const backlog = new Backlog({
     ...{
-      database: createTestCouch().db('none'),
+      listPages: listPagesOf(createTestCouch().db('none')),
       partition: everything,
       clock,
       random: Math.random,

@@ -4,6 +4,8 @@ import { systemClock } from '../../../sidecar/core/clock.ts'
 import { createControl } from '../../../sidecar/docstate/control.ts'
 import { explain, type ExplainOptions } from '../../../sidecar/docstate/operator/explain.ts'
 import { createTestCouch, freshDb, uniqueName } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { startRig } from '../rig.ts'
 
 const machines: Machines = {
   order: {
@@ -23,7 +25,7 @@ async function told(state: string, options: Partial<ExplainOptions> = {}): Promi
   await database.put({ _id: 'o', type: 'order', state })
   const table = createControl<Machines>(machines)
   table.unsafe('order', 'paid', (order) => Promise.resolve({ ...order, state: 'invoiced' }), { attempts: 3 })
-  return (await explain({ ...defaults, database, table, ...options })).slice(1)
+  return (await explain({ ...defaults, database, control: database, table, ...options })).slice(1)
 }
 
 const SERVED = /^A sidecar with these settings serves explain-/
@@ -45,7 +47,9 @@ describe('explain tells', () => {
       'Its handler is unsafe, and tries until it is done, each at most 5 min.',
     )
     const database = createTestCouch().db(uniqueName('nowhere'))
-    await expect(explain({ ...defaults, database, table })).rejects.toMatchObject({ code: 'not_found' })
+    await expect(explain({ ...defaults, database, control: database, table })).rejects.toMatchObject({
+      code: 'not_found',
+    })
   })
 
   test('what may keep it waiting, or gets it refused', async () => {
@@ -68,6 +72,21 @@ describe('explain tells', () => {
     const broken = createControl<Machines>(machines)
     broken.unsafe('order', 'paid', () => Promise.resolve(), { key: ({ customer }) => (customer as string).trim() })
     expect((await told('paid', { table: broken }))[3]).toMatch(/^It will be refused: the handler's key throws/)
+  })
+
+  test('that it was there before a handler that takes only what is new', async () => {
+    const database = await freshDb('explain')
+    await database.put({ _id: 'o', type: 'order', state: 'paid' })
+    await new Promise((resolve) => setTimeout(resolve, 1100)) // CouchDB says in seconds when a database was made
+    const rig = await startRig(database, (control) =>
+      control.safe('order', 'paid', (order) => Promise.resolve({ ...order, state: 'invoiced' }), { since: 'now' }),
+    )
+    await eventually(() => expect(rig.engine.health().following).toBe(true))
+    await rig.stop()
+    await database.put({ _id: 'n', type: 'order', state: 'paid' })
+    const ask = { ...defaults, database, control: database, table: rig.control }
+    expect((await explain(ask)).at(-1)).toMatch(/^It was there before its handler/)
+    expect((await explain({ ...ask, id: 'n' })).at(-1)).toMatch(/^It is ready/)
   })
 
   test('how long a state lasts', async () => {
@@ -101,7 +120,7 @@ describe('explain tells', () => {
       { _id: 'o', _rev: '1-a', _revisions: { start: 1, ids: ['a'] }, type: 'order', state: 'paid' },
       { _id: 'o', _rev: '1-b', _revisions: { start: 1, ids: ['b'] }, type: 'order', state: 'late' },
     ])
-    const lines = await explain({ ...defaults, database, table: createControl<Machines>(machines) })
+    const lines = await explain({ ...defaults, database, control: database, table: createControl<Machines>(machines) })
     expect(lines.slice(-3)).toEqual([
       'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
       'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
