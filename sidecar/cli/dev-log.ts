@@ -11,6 +11,8 @@ interface Line {
   readonly type?: string
   readonly state?: string
   readonly next?: string
+  /** Of a handler whose effects are withheld. */
+  readonly would?: { readonly next: string | null; readonly mails: number; readonly puts: number }
   readonly code?: string
   readonly reason?: string
   readonly err?: { readonly stack?: string; readonly message?: string }
@@ -30,7 +32,7 @@ export const showDevLines =
 function devLine(json: string): string | undefined {
   const line = JSON.parse(json) as Line
   const { level, time, msg, code, reason, err } = line
-  if (level <= INFO && line.next === undefined) return undefined
+  if (level <= INFO && line.next === undefined && line.would === undefined) return undefined
   if (level === WARN && line.type === undefined) return undefined // of the server, and of the process
   const at = new Date(time).toTimeString().slice(0, 8)
   const mark = level <= INFO ? '✓' : line.doc === undefined ? '!' : '✗'
@@ -42,9 +44,9 @@ function devLine(json: string): string | undefined {
   ].filter((part) => part !== undefined)
   return oneLine(`${at} ${mark} ${[...documentOf(line), ...(why.length > 0 ? [why.join('  ')] : [])].join('  ')}`)
 
-  function documentOf({ db, doc, type, state, next }: Line): string[] {
+  function documentOf({ db, doc, type, state, next, would }: Line): string[] {
     if (doc === undefined) return [msg]
-    const way = next === undefined ? state : `${state} → ${next}`
+    const way = [state, next ?? would?.next ?? undefined].filter((one) => one !== undefined).join(' → ')
     return [
       `${db === undefined ? '' : `${db}/`}${doc}`,
       `${type} ${way}`,

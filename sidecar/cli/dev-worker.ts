@@ -52,8 +52,10 @@ export async function runDevWorker(terminal: Terminal, config: Config, version: 
   )
 }
 
-const namesOf = ({ registrations }: LoadedHandlers): string =>
-  registrations.map(({ type, state, mode }) => `${type}/${state} (${mode})`).join(', ')
+const namesOf = ({ registrations, shadows }: LoadedHandlers): string =>
+  [...registrations, ...shadows]
+    .map(({ type, state, mode, options }) => `${type}/${state} (${options.shadow ? 'shadow' : mode})`)
+    .join(', ')
 
 interface BannerOptions {
   readonly version: string

@@ -46,8 +46,10 @@ export async function status(terminal: Terminal, config: Config): Promise<void> 
 /** Of the handlers in the settings: what they say of themselves. */
 async function handlerLines({ handlers }: Config): Promise<string[]> {
   try {
-    const { registrations } = await loadHandlers(handlers)
-    return registrations.map((one) => oneLine(`${one.type}/${one.state}  ${one.mode}  ${optionsLine(one)}`))
+    const { registrations, shadows } = await loadHandlers(handlers)
+    return [...registrations, ...shadows].map((one) =>
+      oneLine(`${one.type}/${one.state}  ${one.mode}  ${optionsLine(one)}`),
+    )
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown
     return thrown.faults.map((fault) => oneLine(`cannot be loaded: ${fault}`))

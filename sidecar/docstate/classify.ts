@@ -2,6 +2,7 @@ import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerDefaults } from './handler-options.ts'
 import type { Resolver } from './conflicts/merge.ts'
+import type { TypeAndState } from '../workers/partitioning.ts'
 import { isUndeclared } from './undeclared.ts'
 import type { Claim, Docstate, Registration } from './types.ts'
 
@@ -12,6 +13,8 @@ export type Classification =
   /** As `ignore`; and its machine does not declare the state. */
   | { readonly kind: 'undeclared' }
   | { readonly kind: 'ready'; readonly registration: Registration }
+  /** As `ignore`, but that a handler is tried out on it. */
+  | { readonly kind: 'shadow' }
   /** Look again at this time (milliseconds since the epoch): another try is due, or a state's time is up. */
   | { readonly kind: 'wait'; readonly until: number }
   | { readonly kind: 'claimed'; readonly claim: Claim; readonly registration: Registration }
@@ -22,6 +25,7 @@ export type Classification =
 
 const IGNORE: Classification = { kind: 'ignore' }
 const UNDECLARED: Classification = { kind: 'undeclared' }
+const SHADOW: Classification = { kind: 'shadow' }
 
 /** Whether there is nothing to be done with a document. */
 export const isIdle = ({ kind }: Classification): boolean => kind === 'ignore' || kind === 'undeclared'
@@ -29,17 +33,20 @@ export const isIdle = ({ kind }: Classification): boolean => kind === 'ignore' |
 /** The dispatch table: handlers and timeouts by type and state. */
 export interface DispatchTable {
   readonly registrations: readonly Registration[]
+  /** Those whose effects are withheld. */
+  readonly shadows?: readonly Registration[]
   readonly machines: Machines
   /** By type. */
   readonly resolvers?: ReadonlyMap<string, Resolver>
 }
 
+/** Where documents wait for a handler whose effects are withheld: beside the other one, of this worker or of another. */
+export const shadowOf = ({ type, state }: TypeAndState): TypeAndState => ({ type, state: `${state} (shadow)` })
+
 /** Every type and state of which documents are taken: that have a handler, or an end. Each once. */
-export function typesAndStatesOf({
-  registrations,
-  machines,
-}: DispatchTable): { readonly type: string; readonly state: string }[] {
-  const all = new Map(registrations.map(({ type, state }) => [keyOf(type, state), { type, state }]))
+export function typesAndStatesOf({ registrations, shadows = [], machines }: DispatchTable): TypeAndState[] {
+  const pairs = [...registrations.map(({ type, state }) => ({ type, state })), ...shadows.map(shadowOf)]
+  const all = new Map(pairs.map((pair) => [keyOf(pair.type, pair.state), pair]))
   for (const { registration } of timeoutsOf(machines).values()) {
     const { type, state } = registration
     all.set(keyOf(type, state), { type, state })
@@ -57,8 +64,9 @@ export const IN_CONFLICT = 'in conflict'
 
 export type Classify = (doc: StoredDoc, now: number) => Classification
 
-export function createClassify({ registrations, machines }: DispatchTable): Classify {
+export function createClassify({ registrations, shadows = [], machines }: DispatchTable): Classify {
   const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
+  const shadowed = new Set(shadows.map(({ type, state }) => keyOf(type, state)))
   const timeouts = timeoutsOf(machines)
 
   return (doc, now) => {
@@ -68,7 +76,10 @@ export function createClassify({ registrations, machines }: DispatchTable): Clas
     if (typeof type !== 'string' || typeof state !== 'string') return IGNORE
     const registration = table.get(keyOf(type, state))
     const timeout = timeouts.get(keyOf(type, state))
-    if (!registration && !timeout) return isUndeclared(machines, type, state) ? UNDECLARED : IGNORE
+    if (!registration && !timeout) {
+      if (shadowed.has(keyOf(type, state))) return SHADOW
+      return isUndeclared(machines, type, state) ? UNDECLARED : IGNORE
+    }
 
     const docstate = docstateOf(doc)
     const handled = Boolean(docstate?.handled)

@@ -17,7 +17,7 @@ import type { WriteDoc } from './write-doc.ts'
 import type { Context } from './types.ts'
 
 export interface ContextOptions {
-  readonly database: Database
+  readonly database: Pick<Database, 'name' | 'find'>
   readonly writer: Writer
   readonly writeDoc: WriteDoc
   readonly mailer: MailBinding
@@ -27,6 +27,8 @@ export interface ContextOptions {
   readonly machines: Machines
   readonly now: () => number
   readonly log: Logger
+  /** Its effects are withheld. Default they are not. */
+  readonly isShadow?: boolean
 }
 
 /** What one run of a handler gets, and what the engine wants to know of it afterwards. */
@@ -53,6 +55,7 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
     get signal() {
       return attempt.signal
     },
+    isShadow: options.isShadow ?? false,
     get log() {
       const { type, state } = attempt.registration
       return (log ??= options.log.child({ doc: attempt.id, type, state }))

@@ -61,6 +61,8 @@ export interface Control<M extends Machines = Machines> {
   resolve<T extends keyof M & string>(type: T, resolver: Resolver): void
   readonly machines: M
   readonly registrations: readonly Registration[]
+  /** Those whose effects are withheld. */
+  readonly shadows: readonly Registration[]
   readonly resolvers: ReadonlyMap<string, Resolver>
 }
 
@@ -76,19 +78,20 @@ export function createControl<const M extends Machines = Machines>(
     throw fault
   },
 ): Control<M> {
-  const registrations: Registration[] = []
+  const [registrations, shadows]: [Registration[], Registration[]] = [[], []]
   const resolvers = new Map<string, Resolver>()
 
   const register =
     (mode: Mode) =>
     (type: string, state: string, handler: unknown, given: HandlerOptions = {}) => {
       try {
-        if (registrations.some((known) => known.type === type && known.state === state)) {
-          throw new ConfigError([`two handlers for ${type} in state ${state}: expected one`])
+        const options = withDefaults(given, `the ${mode} handler for ${type} in state ${state}`)
+        const [all, handlers] = options.shadow ? [shadows, 'shadow handlers'] : [registrations, 'handlers']
+        if (all.some((known) => known.type === type && known.state === state)) {
+          throw new ConfigError([`two ${handlers} for ${type} in state ${state}: expected one`])
         }
         refuse(handlerFault({ type, state, mode }, machines))
-        const options = withDefaults(given, `the ${mode} handler for ${type} in state ${state}`)
-        registrations.push({ type, state, mode, handler: handler as Handler, options })
+        all.push({ type, state, mode, handler: handler as Handler, options })
       } catch (thrown) {
         report(thrown)
       }
@@ -111,7 +114,7 @@ export function createControl<const M extends Machines = Machines>(
   }
 
   const handlers = { safe: register('safe'), unsafe: register('unsafe') }
-  return { ...handlers, resolve, machines, registrations, resolvers } as Control<M>
+  return { ...handlers, resolve, machines, registrations, shadows, resolvers } as Control<M>
 }
 
 function refuse(fault: string | undefined): void {

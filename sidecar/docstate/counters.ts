@@ -59,6 +59,11 @@ export class Counters {
     return handler.counts
   }
 
+  /** What is counted of this one counts as of that pair from now on. */
+  countAs(one: TypeAndState, pair: TypeAndState): void {
+    this.#known.set(one, this.of(pair))
+  }
+
   /** Of every type and state that was asked for. */
   handlers(): Iterable<TypeAndState & { readonly counts: HandlerCounters }> {
     return this.#handlers.values()

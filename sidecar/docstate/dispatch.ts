@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { BudgetShare } from '../core/byte-budget.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/documents.ts'
-import { isIdle, type Classify } from './classify.ts'
+import { isIdle, type Classification, type Classify } from './classify.ts'
 import type { Counters } from './counters.ts'
 import type { DelayQueue } from './finding/delay-queue.ts'
 import { Attempts, type Ended } from './attempts.ts'
@@ -11,6 +11,7 @@ import type { RunAttempt } from './run-attempt.ts'
 import type { HandlerQueue, QueueOf } from './finding/handler-queues.ts'
 import type { LeaseWatch } from './claims/lease-watch.ts'
 import { keyOrNone } from './keys.ts'
+import type { Shadows } from './shadows.ts'
 import { OwnRevisions } from './own-revisions.ts'
 
 export interface DispatchOptions {
@@ -24,6 +25,8 @@ export interface DispatchOptions {
   readonly resolve: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a state that ends, with no time written down. */
   readonly startTimeout: (afterMs: number) => RunAttempt
+  /** Whatever becomes of it here. */
+  readonly shadows: Shadows
   readonly delayQueue: DelayQueue
   /** Of the claims of other workers. */
   readonly leases: LeaseWatch
@@ -34,6 +37,8 @@ export interface DispatchOptions {
   readonly onFull: (queue: HandlerQueue) => void
 }
 
+/** A document that is or was to be handled, by this worker or by another. */
+const SHADOWED: readonly Classification['kind'][] = ['shadow', 'ready', 'claimed']
 /** When to look again at a document that could not be taken. */
 const AGAIN_MS = 30_000
 const SOON_MS = 1000
@@ -64,7 +69,9 @@ export class Dispatch {
     const { classify, isOurs, clock, delayQueue, leases, queueOf, rescue, resolve, startTimeout } = this.#options
     const classification = classify(doc, clock.now())
     const ours = !isIdle(classification) && (anyway || isOurs(doc))
+    if (SHADOWED.includes(classification.kind)) this.#options.shadows.offer(doc)
     switch (classification.kind) {
+      case 'shadow':
       case 'ignore':
       case 'undeclared':
         this.pass(doc._id)

@@ -33,6 +33,7 @@ const schema = z.strictObject({
   onLost: z.enum(['park', 'retry'], "'park' or 'retry'").prefault('park'),
   priority: z.int(A_PRIORITY).min(0, A_PRIORITY).max(9, A_PRIORITY).prefault(5),
   since: z.enum(['beginning', 'now'], "'beginning' or 'now'").prefault('beginning'),
+  shadow: z.boolean('true or false').prefault(false),
   version: z.string(A_VERSION).min(1, A_VERSION).max(100, A_VERSION).optional(),
 })
 
@@ -61,8 +62,10 @@ function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): strin
 
 /** The options of a handler in a line, for people. */
 export function optionsLine({ options }: Pick<Registration, 'options'>): string {
-  const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost, priority, since, version } = options
+  const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost, priority, since, shadow, version } =
+    options
   return [
+    ...(shadow ? ['shadow: its effects are withheld'] : []),
     `timeout ${lasting(timeoutMs)}`,
     attempts === Number.MAX_SAFE_INTEGER ? 'tried until done' : `${attempts} attempts`,
     `concurrency ${concurrency}`,

@@ -36,6 +36,8 @@ export function defineHandlers(
 export interface LoadedHandlers {
   readonly machines: Machines
   readonly registrations: readonly Registration[]
+  /** Those whose effects are withheld. */
+  readonly shadows: readonly Registration[]
   readonly resolvers: ReadonlyMap<string, Resolver>
 }
 
@@ -55,20 +57,22 @@ export function collectHandlers<M extends Machines>({ machines, register }: Hand
  */
 export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers {
   const registrations = loaded.flatMap((handlers) => handlers.registrations)
+  const shadows = loaded.flatMap((handlers) => handlers.shadows)
   const types = loaded.flatMap(({ machines }) => Object.keys(machines))
   const places = registrations.map(({ type, state }) => `a handler for ${type} in state ${state}`)
   const resolvers = loaded.flatMap((handlers) => [...handlers.resolvers])
   const named = [
     ...types.map((type) => `a machine for ${type}`),
     ...places,
+    ...shadows.map(({ type, state }) => `a shadow handler for ${type} in state ${state}`),
     ...resolvers.map(([type]) => `a resolver for ${type}`),
   ]
   const twice = new Set(named.filter((name, index) => named.indexOf(name) !== index))
   if (twice.size > 0) throw new ConfigError([...twice].map((name) => `${name}: expected one, got two`))
   const machines = Object.assign({}, ...loaded.map(({ machines }) => machines)) as Machines
-  const faults = registrations
+  const faults = [...registrations, ...shadows]
     .filter(({ type }) => Object.hasOwn(machines, type))
     .flatMap((registration) => handlerFault(registration, machines) ?? [])
   if (faults.length > 0) throw new ConfigError(faults)
-  return { machines, registrations, resolvers: new Map(resolvers) }
+  return { machines, registrations, shadows, resolvers: new Map(resolvers) }
 }

@@ -31,6 +31,7 @@ import { createTelemetry } from './telemetry.ts'
 import { Quarantine } from './quarantine.ts'
 import { createRescue } from './rescue.ts'
 import { createSaveOutcome } from './save-outcome.ts'
+import { createShadows } from './shadows.ts'
 import { createStartTimeout } from './start-timeout.ts'
 import { createWriteDoc } from './write-doc.ts'
 import { declaredStates, type UndeclaredCount } from './undeclared.ts'
@@ -88,7 +89,13 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const classify: Classify = (doc, now) => current.classify(doc, now)
   const delayQueue = new DelayQueue(clock, resyncMs * 2)
   if (visit?.nextAt !== undefined) delayQueue.later(visit.nextAt)
+  const shadows = createShadows({
+    ...{ database, telemetry, events, clock, log, signal, closing },
+    table: () => current.table,
+    isOurs: (pair, id) => partition.isOurs(pair, id),
+  })
   const dispatch = new Dispatch({
+    shadows,
     ...{ classify, queueOf, delayQueue, leases: waits.leases, counts, clock, log },
     isOurs(doc) {
       const { _id, _conflicts, type, state } = doc

@@ -2,11 +2,8 @@ import pino from 'pino'
 import type { Machines } from '../../ddocs/machine.ts'
 import { systemClock } from '../core/clock.ts'
 import { ConfigError, type Failure } from '../core/errors.ts'
-import type { Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import type { Writer } from '../couch/writer.ts'
 import { createEvents } from '../events/channels.ts'
-import type { Registry } from '../workers/registry.ts'
 import { Attempt, entryKey } from './attempt.ts'
 import { docstateOf } from './classify.ts'
 import type { Claims } from './claims/claims.ts'
@@ -16,7 +13,7 @@ import type { Message } from './mail.ts'
 import { createSaveOutcome } from './save-outcome.ts'
 import { createTelemetry } from './telemetry.ts'
 import type { Outcome } from './types.ts'
-import type { WriteDoc } from './write-doc.ts'
+import { nextRev, withoutEffects } from './without-effects.ts'
 
 export interface RunOptions {
   /** Which try it is; the tries before have failed. Default 1. */
@@ -63,8 +60,10 @@ export async function run<M extends Machines>(
   doc: Doc,
   options: RunOptions = {},
 ): Promise<RunResult> {
-  const { machines, registrations } = collectHandlers(handlers)
-  const registration = registrations.find(({ type, state }) => type === doc.type && state === doc.state)
+  const { machines, registrations, shadows } = collectHandlers(handlers)
+  const registration = [...registrations, ...shadows].find(
+    ({ type, state }) => type === doc.type && state === doc.state,
+  )
   if (!registration) {
     const there = registrations.map(({ type, state }) => `${type} in state ${state}`).join(', ')
     throw new ConfigError([
@@ -73,7 +72,7 @@ export async function run<M extends Machines>(
   }
   const { attempt: number = 1, documents = [], database: name = 'test', onMail } = options
   const others = new Map(documents.map((one) => [one._id, withRev(one)]))
-  const [saved, put, mails]: [Doc[], Doc[], Message[]] = [[], [], []]
+  const { withheld, parts } = withoutEffects({ name, onMail, find: (id) => Promise.resolve(others.get(id)) })
 
   const attempt = new Attempt(registration, withTries(withRev(doc), number - 1), 'test/1')
   const over = new AbortController()
@@ -81,43 +80,18 @@ export async function run<M extends Machines>(
   const telemetry = createTelemetry(createEvents({ log }), name)
   const [clock, signal] = [systemClock, over.signal]
 
-  let isRunning = true
-  const writeDoc: WriteDoc = (_, next) => {
-    if (isRunning) saved.push(next)
-    attempt.doc = { ...next, _id: attempt.id, _rev: nextRev(attempt.doc._rev) }
-    return Promise.resolve({ kind: 'stored' })
-  }
-  const writer: Writer = {
-    write(other) {
-      if (others.get(other._id)?._rev !== other._rev) return Promise.resolve({ kind: 'conflict' })
-      const rev = nextRev(other._rev)
-      others.set(other._id, { ...other, _rev: rev })
-      put.push(other)
-      return Promise.resolve({ kind: 'stored', rev })
-    },
-  }
   const execute = createExecute({
-    ...{ writeDoc, writer, telemetry, machines, clock, signal, log, now: () => clock.now() },
-    database: { name, find: (id: string) => Promise.resolve(others.get(id)) } as Database,
-    mailer: {
-      forEntry: ({ done }) => ({
-        done,
-        async send(message) {
-          onMail?.(message)
-          mails.push(message)
-        },
-      }),
-    },
-    workers: noWorkers,
+    ...{ ...parts, telemetry, machines, clock, signal, log, now: () => clock.now() },
     events: createEvents({ log }),
   })
   const claims = { drop: () => undefined } as unknown as Claims
   const saveOutcome = createSaveOutcome({
-    ...{ writeDoc, claims, machines, telemetry, clock, random: () => 0, log, tell: () => undefined },
+    ...{ writeDoc: parts.writeDoc, claims, machines, telemetry, clock, random: () => 0, log, tell: () => undefined },
   })
 
   const outcome = await execute(attempt)
-  isRunning = false
+  const { put, mails } = withheld
+  const saved = [...withheld.saved]
   await saveOutcome(attempt, outcome)
   over.abort(new Error('the run is over'))
   const retryAt = docstateOf(attempt.doc)?.retry_at
@@ -129,18 +103,7 @@ export async function run<M extends Machines>(
   }
 }
 
-/** Of `<number>-<hash>` the number counts up; the hash has no meaning here. */
-const nextRev = (rev: string | undefined): string => `${parseInt(rev ?? '0') + 1}-${'0'.repeat(32)}`
-
 const withRev = (doc: Doc): StoredDoc => ({ ...doc, _rev: doc._rev ?? nextRev(undefined) })
 
 const withTries = (doc: StoredDoc, failed: number): StoredDoc =>
   failed > 0 ? { ...doc, docstate: { state: doc.state, entry: doc._rev, attempts: failed } } : doc
-
-const noWorkers: Registry = {
-  register: (role, id) => ({ role, id }),
-  unregister: () => Promise.resolve(),
-  members: () => undefined,
-  subscribe: () => () => undefined,
-  close: () => Promise.resolve(),
-}

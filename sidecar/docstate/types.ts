@@ -143,6 +143,15 @@ export interface HandlerOptions<D extends object = Doc> {
    */
   readonly since?: 'beginning' | 'now'
   /**
+   * Tries the handler out, alone or beside another one for the same state: it runs on documents as they come, but what it
+   * returns, saves, puts and mails is withheld, and only told in the log, in the metrics and by the event `handler:withheld`. What it
+   * calls by itself happens, unless it looks at `ctx.isShadow`. It runs once for an entry, unless the worker is
+   * started again, and not for what comes too fast. Of the other options `timeout` and `concurrency` hold.
+   *
+   * @default false
+   */
+  readonly shadow?: boolean
+  /**
    * Of the handler's code, such as the name of a release: it stands in claims and failures, which so tell which code was it.
    *
    * @default undefined
@@ -152,7 +161,7 @@ export interface HandlerOptions<D extends object = Doc> {
 
 /** The options of a handler, each with its value. Times in milliseconds. */
 export interface ResolvedOptions extends Required<
-  Pick<HandlerOptions, 'concurrency' | 'attempts' | 'onLost' | 'priority' | 'since'>
+  Pick<HandlerOptions, 'concurrency' | 'attempts' | 'onLost' | 'priority' | 'since' | 'shadow'>
 > {
   readonly backoff: Backoff
   readonly timeoutMs: number
@@ -175,6 +184,8 @@ export interface Context {
    * handler has ended. Give it to all that you wait for: `fetch(url, { signal: ctx.signal })`.
    */
   readonly signal: AbortSignal
+  /** What this run does through the context is withheld (`shadow`): leave out other effects. */
+  readonly isShadow: boolean
   readonly log: Logger
   readonly mail: Mail
   /** Who is there in a role; to register, and to be told of changes: with `ctx.signal` until the handler ends. */

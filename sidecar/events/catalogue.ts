@@ -92,6 +92,17 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
       ms: 'milliseconds that it ran',
     },
   },
+  'handler:withheld': {
+    about: 'document',
+    when: 'a shadow handler has run, and its effects are withheld',
+    fields: {
+      outcome: '`next`, `nothing`, `failed`, `rejected`',
+      next: 'the state that the document would be in; null if it returned none',
+      saves: 'times that it called `ctx.save`',
+      puts: 'documents that it would have written by `ctx.put`',
+      mails: 'mails that it would have sent',
+    },
+  },
   'document:saved': {
     about: 'document',
     when: 'the outcome of a handler is in CouchDB',

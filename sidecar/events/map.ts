@@ -16,6 +16,13 @@ export interface EventMap {
   'claim:inherited': OfDocument & { readonly worker: string }
   'handler:started': OfDocument & { readonly key: string }
   'handler:ended': OfDocument & { readonly outcome: string; readonly ms: number }
+  'handler:withheld': OfDocument & {
+    readonly outcome: string
+    readonly next: string | null
+    readonly saves: number
+    readonly puts: number
+    readonly mails: number
+  }
   'document:saved': OfDocument & { readonly next: string; readonly rev: string }
   'document:parked': OfDocument & { readonly reason: string }
   'document:failed': OfDocument & Why & { readonly attempts: number; readonly retry_at: string | null }

@@ -137,11 +137,21 @@ test.each([
   [{ priority: 10 }, 'priority: expected a whole number from 0 to 9, got 10'],
   [{ priority: 'high' }, "priority: expected a whole number from 0 to 9, got 'high'"],
   [{ since: '2026-01-01' }, "since: expected 'beginning' or 'now', got '2026-01-01'"],
+  [{ shadow: 'yes' }, "shadow: expected true or false, got 'yes'"],
   [{ version: 7 }, 'version: expected a text of 1 to 100 characters, got 7'],
 ])('options that make no sense are a fault: %j', (options, named) => {
   const register = () => createControl<Machines>({}).unsafe('order', 'paid', async () => undefined, options as object)
   expect(register).toThrow('the unsafe handler for order in state paid')
   expect(register).toThrow(named)
+})
+
+test('beside a handler there may be one whose effects are withheld, and no other', () => {
+  const control = createControl<Machines>({})
+  const register = (shadow: boolean) => () => control.safe('order', 'paid', () => Promise.resolve(), { shadow })
+  for (const shadow of [true, false]) register(shadow)()
+  expect([control.registrations.length, control.shadows.length]).toEqual([1, 1])
+  expect(register(false)).toThrow('two handlers for order in state paid: expected one')
+  expect(register(true)).toThrow('two shadow handlers for order in state paid: expected one')
 })
 
 test('options that are left out have their defaults', () => {
@@ -157,6 +167,7 @@ test('options that are left out have their defaults', () => {
     onLost: 'park',
     priority: 5,
     since: 'beginning',
+    shadow: false,
   }
   expect(control.registrations[0]!.options).toEqual(expected)
 })

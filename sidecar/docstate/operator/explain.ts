@@ -54,6 +54,7 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
       : `No sidecar with these settings serves ${database.name} (SIDECAR_DATABASES): what follows is for one that does.`,
     ...machineLines(type, state, Object.hasOwn(table.machines, type) ? table.machines : options.guarded),
     ...handlerLines(handler, doc, options),
+    ...shadowLines(type, state, table),
     ...faults.map((fault) => `It is not started: ${fault}.`),
     ...happened(doc),
     ...(await next(doc, runs, options)),
@@ -65,11 +66,10 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
 function handlerLines(handler: Registration | undefined, doc: StoredDoc, { table, guarded }: ExplainOptions): string[] {
   const [type, state] = [String(doc.type), String(doc.state)]
   if (handler) {
-    const { attempts, timeoutMs, version } = handler.options
-    const named = version === undefined ? '' : ` of version ${version}`
+    const { attempts, timeoutMs } = handler.options
     const tries = attempts === Number.MAX_SAFE_INTEGER ? 'until it is done' : `up to ${attempts} times`
     return [
-      `Its handler${named} is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`,
+      `Its handler${versionIn(handler)} is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`,
       ...limitLines(handler, doc),
     ]
   }
@@ -80,6 +80,14 @@ function handlerLines(handler: Registration | undefined, doc: StoredDoc, { table
     ...(mode ? [`The database declares one (${mode}): is SIDECAR_HANDLERS here that of the running sidecar?`] : []),
   ]
 }
+
+function shadowLines(type: string, state: string, { shadows = [] }: DispatchTable): string[] {
+  const shadow = shadows.find((one) => one.type === type && one.state === state)
+  if (!shadow) return []
+  return [`A shadow handler${versionIn(shadow)} is tried out on it: its effects are withheld, and the log tells them.`]
+}
+
+const versionIn = ({ options: { version } }: Registration) => (version === undefined ? '' : ` of version ${version}`)
 
 /** What may keep a document waiting although it is ready. */
 function limitLines(handler: Registration, doc: StoredDoc): string[] {
@@ -137,6 +145,7 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
   const classification = createClassify(table)(doc, clock.now())
   switch (classification.kind) {
     case 'ignore':
+    case 'shadow':
     case 'undeclared':
       return []
     case 'conflict':

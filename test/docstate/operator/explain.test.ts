@@ -89,6 +89,16 @@ describe('explain tells', () => {
     expect((await explain({ ...ask, id: 'n' })).at(-1)).toMatch(/^It is ready/)
   })
 
+  test('that another handler is tried out on it', async () => {
+    const table = createControl<Machines>(machines)
+    table.unsafe('order', 'paid', () => Promise.resolve(), { shadow: true, version: '8' })
+    expect((await told('paid', { table })).slice(2, 5)).toEqual([
+      'No handler takes documents of type order in this state. Nothing happens by itself.',
+      expect.stringContaining('The database declares one (unsafe)'),
+      'A shadow handler of version 8 is tried out on it: its effects are withheld, and the log tells them.',
+    ])
+  })
+
   test('how long a state lasts', async () => {
     expect(await told('invoiced')).toEqual([
       expect.stringMatching(SERVED),

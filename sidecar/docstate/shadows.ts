@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../core/clock.ts'
+import { Semaphore } from '../core/semaphore.ts'
+import type { Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { createEvents, type Events } from '../events/channels.ts'
+import type { TypeAndState } from '../workers/partitioning.ts'
+import { Attempt, failedTries } from './attempt.ts'
+import { docstateOf, shadowOf, type DispatchTable } from './classify.ts'
+import { createExecute } from './execute.ts'
+import { createTelemetry, type Telemetry } from './telemetry.ts'
+import type { Outcome, Registration } from './types.ts'
+import { withoutEffects, type Withheld } from './without-effects.ts'
+
+export interface ShadowsOptions {
+  readonly database: Database
+  readonly table: () => DispatchTable
+  /** Whether this worker is the one to try a handler out on a document. */
+  readonly isOurs: (pair: TypeAndState, id: string) => boolean
+  readonly telemetry: Telemetry
+  readonly events: Events
+  readonly clock: Clock
+  readonly log: Logger
+  /** Breaks off every request. */
+  readonly signal: AbortSignal
+  /** Aborted once no further handler may start: those that run are told to stop. */
+  readonly closing: AbortSignal
+}
+
+/** Handlers that are tried out: they run beside everything else, and hold up nothing. */
+export interface Shadows {
+  /** A document came by, or is taken by another handler: runs those for its state, if they have not had this entry. */
+  offer(doc: StoredDoc): void
+}
+
+/** So many documents of one handler wait; those that come then are left out. */
+const MOST_WAITING = 1000
+/** So many entries are remembered that a handler has had. */
+const MOST_KNOWN = 10_000
+
+export function createShadows(options: ShadowsOptions): Shadows {
+  const { database, table, isOurs, telemetry, events, clock, log, signal, closing } = options
+  const silent = createEvents({ log })
+  const tried = new WeakMap<Registration, ReturnType<typeof createTrial>>()
+
+  function createTrial(registration: Registration) {
+    const { type, state } = registration
+    telemetry.counts.countAs(registration, shadowOf(registration))
+    const own: Telemetry = { ...createTelemetry(silent, database.name), counts: telemetry.counts }
+    const semaphore = new Semaphore(() => registration.options.concurrency)
+    const known = new LRUCache<string, string>({ max: MOST_KNOWN })
+    let isLeftOut = false
+
+    async function run(doc: StoredDoc): Promise<void> {
+      const find = (id: string, until: AbortSignal | undefined) => database.find(id, {}, { signal: until })
+      const { withheld, parts } = withoutEffects({ name: database.name, find })
+      const execute = createExecute({
+        ...{ ...parts, events: silent, telemetry: own, machines: table().machines, clock, signal, log },
+        ...{ now: () => clock.now(), isShadow: true },
+      })
+      const attempt = new Attempt(registration, doc, randomUUID())
+      const stop = () => attempt.stop(new Error('the sidecar stops'))
+      closing.addEventListener('abort', stop, { once: true })
+      const outcome = await execute(attempt).finally(() => closing.removeEventListener('abort', stop))
+      if (outcome.kind !== 'stopped') tell(doc, outcome, withheld)
+    }
+
+    function tell({ _id: id }: StoredDoc, outcome: Outcome, { saved, put, mails }: Withheld): void {
+      const next = outcome.kind === 'next' ? String(outcome.doc.state) : null
+      const failure = 'failure' in outcome ? { code: outcome.failure.code, reason: outcome.failure.reason } : {}
+      const would = { saves: saved.length, puts: put.length, mails: mails.length }
+      const about = { doc: id, type, state, outcome: outcome.kind, would: { next, ...would }, ...failure }
+      const err = outcome.kind === 'failed' && outcome.stack !== undefined ? { err: { stack: outcome.stack } } : {}
+      log[outcome.kind === 'failed' ? 'warn' : 'info'](
+        { ...about, ...err },
+        'a shadow handler has run; its effects are withheld',
+      )
+      events
+        .channel('handler:withheld')
+        ?.publish({ database: database.name, id, type, state, outcome: outcome.kind, next, ...would })
+    }
+
+    return (doc: StoredDoc) => {
+      const docstate = docstateOf(doc)
+      const entry = docstate?.entry ?? doc._rev
+      if (failedTries(docstate) > 0 || known.get(doc._id) === entry) return
+      if (semaphore.waiting >= MOST_WAITING) {
+        if (!isLeftOut)
+          log.warn({ type, state }, 'documents come faster than their shadow handler runs: some are left out')
+        isLeftOut = true
+        return
+      }
+      known.set(doc._id, entry)
+      void semaphore
+        .run(() => run(doc), false, closing)
+        .catch((err: unknown) => {
+          if (!closing.aborted) log.error({ doc: doc._id, err }, 'internal error: a shadow handler broke off')
+        })
+    }
+  }
+
+  return {
+    offer(doc) {
+      const { type, state } = doc
+      for (const registration of table().shadows ?? []) {
+        if (registration.type !== type || registration.state !== state) continue
+        if (closing.aborted || !isOurs(shadowOf(registration), doc._id)) continue
+        const trial = tried.get(registration) ?? createTrial(registration)
+        tried.set(registration, trial)
+        trial(doc)
+      }
+    },
+  }
+}
