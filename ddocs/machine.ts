@@ -18,9 +18,16 @@ export interface State {
   readonly create?: Writer
   /** The states that may follow, each with who may write it. A handled state may always fail into `error`. */
   readonly next?: Readonly<Record<string, Writer>>
-  /** Where the sidecar moves a document that has been in this state for so long. Milliseconds. */
-  readonly timeout?: { readonly afterMs: number; readonly next: string }
+  /** Where the sidecar moves a document by time. */
+  readonly timeout?: Timeout
 }
+
+/**
+ * When a state ends by itself, and what follows: after so many milliseconds, or at the time that stands in a field of the
+ * document (ISO 8601 with its zone, such as `2026-11-26T12:00:00Z`).
+ */
+export type Timeout =
+  { readonly afterMs: number; readonly next: string } | { readonly at: string; readonly next: string }
 
 /** The states of one type of document, by name. */
 export type Machine = Readonly<Record<string, State>>

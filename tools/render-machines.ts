@@ -1,4 +1,4 @@
-import type { Machine, Machines, State } from '../ddocs/machine.ts'
+import type { Machine, Machines, State, Timeout } from '../ddocs/machine.ts'
 
 /** Machines as a page of Markdown, by the database they are in: for each type a diagram, and who may write what. */
 export function renderMachines(databases: Readonly<Record<string, Machines>>): string {
@@ -41,16 +41,19 @@ function diagramOf(name: string, { mode, create, next = {}, timeout }: State): s
     ...(create ? [`  [*] --> ${name}: ${create}`] : []),
     ...(mode ? [`  ${name}: ${name} (${mode})`] : []),
     ...targets.map(([target, writer]) => `  ${name} --> ${target}: ${writer}`),
-    ...(timeout ? [`  ${name} --> ${timeout.next}: after ${inHours(timeout.afterMs)}`] : []),
+    ...(timeout ? [`  ${name} --> ${timeout.next}: ${whenEnds(timeout)}`] : []),
     ...(targets.length === 0 ? [`  ${name} --> [*]`] : []),
   ].filter((line) => !timeout || line !== `  ${name} --> ${timeout.next}: sidecar`)
 }
 
 const rowsOf = (name: string, { next = {}, timeout }: State): string[] =>
   Object.entries(next).map(([target, writer]) =>
-    row(name, target, timeout?.next === target ? `${writer}, after ${inHours(timeout.afterMs)}` : writer),
+    row(name, target, timeout?.next === target ? `${writer}, ${whenEnds(timeout)}` : writer),
   )
 
 const row = (from: string, to: string, who: string) => `| ${from} | ${to} | ${who} |`
+
+const whenEnds = (timeout: Timeout): string =>
+  'at' in timeout ? `at its ${timeout.at}` : `after ${inHours(timeout.afterMs)}`
 
 const inHours = (ms: number): string => `${ms / 3_600_000} h`

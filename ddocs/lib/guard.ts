@@ -16,6 +16,7 @@
 import type { Machine, Machines, Writer } from '../machine.ts'
 import { has, isObject, quote, type Doc, type UserCtx } from './document.ts'
 import { same } from './same.ts'
+import { A_TIME, isTime } from './time.ts'
 
 export interface Write {
   readonly newDoc: Doc
@@ -62,7 +63,14 @@ export function refusalOf(write: Write): string | undefined {
     return 'the field docstate is written by the sidecar only; leave it out'
   }
   const reason = before?.type === type ? changeRefusal(machine, before, write) : creationRefusal(machine, write)
-  return reason ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
+  return reason ?? timeRefusal(machine, newDoc) ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
+}
+
+/** A state that ends at a time of the document needs one. */
+function timeRefusal(machine: Machine, doc: Doc): string | undefined {
+  const { timeout } = machine[String(doc.state)] ?? {}
+  if (!timeout || !('at' in timeout) || isTime(doc[timeout.at])) return undefined
+  return `${timeout.at}: expected ${A_TIME}, got ${quote(doc[timeout.at])}`
 }
 
 /** What the sidecar wrote of the state that the document leaves: a client that reads and writes the document may leave it there. */

@@ -3,8 +3,10 @@
  * state that no handler takes and no client may leave. Faults refuse the table; doubts are logged, since a table may
  * mean what looks odd (admins write anything, another sidecar may have the other handlers).
  */
+import { inspect } from 'node:util'
 import { z } from 'zod'
 import type { Machine, Machines } from '../../ddocs/machine.ts'
+import { SHOWN } from '../core/failure.ts'
 import { didYouMean } from '../core/nearest.ts'
 import type { DispatchTable } from './classify.ts'
 import type { Registration } from './types.ts'
@@ -14,7 +16,18 @@ const state = z.strictObject({
   mode: z.enum(['safe', 'unsafe']).optional(),
   create: writer.optional(),
   next: z.record(z.string(), writer).optional(),
-  timeout: z.strictObject({ afterMs: z.number().positive(), next: z.string() }).optional(),
+  timeout: z
+    .union(
+      [
+        z.strictObject({ afterMs: z.number().positive(), next: z.string() }),
+        z.strictObject({ at: z.string().regex(/^[^_]/, 'expected the name of a field of your own'), next: z.string() }),
+      ],
+      {
+        error: ({ input }) =>
+          `expected { afterMs, next }, or { at, next } with the name of the field, got ${inspect(input, SHOWN)}`,
+      },
+    )
+    .optional(),
 })
 const machine = z.record(z.string(), state)
 

@@ -1,4 +1,8 @@
-import type { Machines } from '../../ddocs/machine.ts'
+import { inspect } from 'node:util'
+import { A_TIME, isTime } from '../../ddocs/lib/time.ts'
+import type { Machines, Timeout } from '../../ddocs/machine.ts'
+import { Reject } from '../core/errors.ts'
+import { SHOWN } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerDefaults } from './handler-options.ts'
 import type { Resolver } from './conflicts/merge.ts'
@@ -20,8 +24,8 @@ export type Classification =
   | { readonly kind: 'claimed'; readonly claim: Claim; readonly registration: Registration }
   /** Replication has brought revisions that stand beside each other: nothing is done before there is one. */
   | { readonly kind: 'conflict'; readonly registration: Registration }
-  /** The state has a timeout, but its end is not written down. */
-  | { readonly kind: 'untimed'; readonly afterMs: number; readonly registration: Registration }
+  /** The state has a timeout, but its end, which is then, is not written down. */
+  | { readonly kind: 'untimed'; readonly until: number; readonly registration: Registration }
 
 const IGNORE: Classification = { kind: 'ignore' }
 const UNDECLARED: Classification = { kind: 'undeclared' }
@@ -88,9 +92,11 @@ export function createClassify({ registrations, shadows = [], machines }: Dispat
       return { kind: 'claimed', claim: docstate.claim, registration }
     }
     if (timeout) {
-      const until = timeOf(docstate?.timeout_at)
-      if (until === undefined) return { kind: 'untimed', ...timeout }
-      if (until <= now) return { kind: 'ready', registration: timeout.registration }
+      const written = timeOf(docstate?.timeout_at)
+      const { ends, registration: end } = timeout
+      const until = 'at' in ends || written === undefined ? endOf(ends, doc, now) : written
+      if (until === undefined || until <= now) return { kind: 'ready', registration: end }
+      if (until !== written) return { kind: 'untimed', until, registration: end }
       if (!registration || handled) return { kind: 'wait', until }
     }
     if (!registration || handled) return IGNORE
@@ -100,26 +106,37 @@ export function createClassify({ registrations, shadows = [], machines }: Dispat
   }
 }
 
-interface Timeout {
-  readonly afterMs: number
+/** When a state ends into which a document comes now, milliseconds since the epoch; undefined if that cannot be told. */
+export function endOf(timeout: Timeout, doc: Doc, now: number): number | undefined {
+  if ('afterMs' in timeout) return now + timeout.afterMs
+  const field = doc[timeout.at]
+  return isTime(field) ? Date.parse(field) : undefined
+}
+
+interface End {
+  readonly ends: Timeout
   /** The end of a state's time is handled like anything else: by a safe handler, made from the table. */
   readonly registration: Registration
 }
 
 /** Thousands of engines come and go with the same machines, and a handler is known by its registration. */
-const timeoutsByMachines = new WeakMap<Machines, ReadonlyMap<string, Timeout>>()
+const timeoutsByMachines = new WeakMap<Machines, ReadonlyMap<string, End>>()
 
-function timeoutsOf(machines: Machines): ReadonlyMap<string, Timeout> {
+function timeoutsOf(machines: Machines): ReadonlyMap<string, End> {
   const known = timeoutsByMachines.get(machines)
   if (known) return known
-  const timeouts = new Map<string, Timeout>()
+  const timeouts = new Map<string, End>()
   timeoutsByMachines.set(machines, timeouts)
   for (const [type, machine] of Object.entries(machines)) {
     for (const [state, { timeout }] of Object.entries(machine)) {
       if (!timeout) continue
-      const handler = (doc: StoredDoc) => Promise.resolve({ ...doc, state: timeout.next })
+      const handler = async (doc: StoredDoc) => {
+        if (endOf(timeout, doc, 0) !== undefined) return { ...doc, state: timeout.next }
+        const field = 'at' in timeout ? timeout.at : ''
+        throw new Reject('bad_time', `${field}: expected ${A_TIME}, got ${inspect(doc[field], SHOWN)}`)
+      }
       const registration: Registration = { type, state, mode: 'safe', handler, options: handlerDefaults }
-      timeouts.set(keyOf(type, state), { afterMs: timeout.afterMs, registration })
+      timeouts.set(keyOf(type, state), { ends: timeout, registration })
     }
   }
   return timeouts

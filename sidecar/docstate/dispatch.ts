@@ -24,7 +24,7 @@ export interface DispatchOptions {
   /** For a document with branches. */
   readonly resolve: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a state that ends, with no time written down. */
-  readonly startTimeout: (afterMs: number) => RunAttempt
+  readonly startTimeout: (until: number) => RunAttempt
   /** Whatever becomes of it here. */
   readonly shadows: Shadows
   readonly delayQueue: DelayQueue
@@ -102,7 +102,7 @@ export class Dispatch {
         const queue = queueOf(registration)
         const key = keyOrNone(registration, doc)
         if (key !== undefined && queue.keys.isFull(key, doc._id)) break
-        const run = classification.kind === 'untimed' ? startTimeout(classification.afterMs) : queue.run
+        const run = classification.kind === 'untimed' ? startTimeout(classification.until) : queue.run
         return this.attempts.tryStart({ doc, bytes, settled, ...queue, run }) ? undefined : queue
       }
     }

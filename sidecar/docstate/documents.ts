@@ -3,7 +3,8 @@ import { isoTime } from '../core/clock.ts'
 import type { Failure } from '../core/errors.ts'
 import { shortened } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import type { Machines } from '../../ddocs/machine.ts'
+import type { Machines, Timeout } from '../../ddocs/machine.ts'
+import { endOf } from './classify.ts'
 import { failedTries, failingSince, timesLost, type Attempt } from './attempt.ts'
 import type { Claim, Docstate } from './types.ts'
 
@@ -51,11 +52,18 @@ export const released = (attempt: Attempt, at?: number): StoredDoc =>
 export function saved(attempt: Attempt, next: Doc, machines: Machines, now: number): Doc {
   const { type, state } = attempt.registration
   if (next.state === state) {
-    const timeout_at = attempt.before?.timeout_at
+    const timeout = machines[type]?.[state]?.timeout
+    const timeout_at = timeout && 'at' in timeout ? endAt(timeout, next, now) : attempt.before?.timeout_at
     return withDocstate(next, { state, entry: attempt.entry, handled: isoTime(now), ...(timeout_at && { timeout_at }) })
   }
   const timeout = machines[type]?.[String(next.state)]?.timeout
-  return withDocstate(next, timeout && { state: String(next.state), timeout_at: isoTime(now + timeout.afterMs) })
+  const timeout_at = timeout && endAt(timeout, next, now)
+  return withDocstate(next, timeout_at === undefined ? undefined : { state: String(next.state), timeout_at })
+}
+
+function endAt(timeout: Timeout, doc: Doc, now: number): string | undefined {
+  const end = endOf(timeout, doc, now)
+  return end === undefined ? undefined : isoTime(end)
 }
 
 /** `state: "error"`, final until an operator retries it. */

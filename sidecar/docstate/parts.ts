@@ -108,7 +108,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       run: createResolve({ database, writer, table: options.table, delayQueue, waits, telemetry, clock, log, signal }),
       share: byteBudget.share(),
     },
-    startTimeout: createStartTimeout({ writeDoc, clock, log }),
+    startTimeout: createStartTimeout({ writeDoc, log }),
     onFull: (queue) => backlog.add(queue),
   })
   const readInParts = createReadInParts(database, dispatch.attempts, log)

@@ -39,6 +39,37 @@ test('a document written over a deleted one is a new one', () => {
   expect(refusal({ ...order, state: 'closed' }, deleted)).toContain('begins in state paid')
 })
 
+test('a document in a state that ends at a time of its own carries one', () => {
+  const timed = {
+    lesson: {
+      planned: { create: 'client', next: { planned: 'client' }, timeout: { at: 'begins_at', next: 'begun' } },
+      begun: {},
+    },
+  } as const
+  const write = (begins_at: unknown, oldDoc: object | null = null) => {
+    const newDoc = { _id: 'l', type: 'lesson', state: 'planned', begins_at }
+    return refusalOf({ newDoc, oldDoc: oldDoc as Record<string, unknown> | null, userCtx: somebody, machines: timed })
+  }
+  expect(write('2026-11-26T12:00:00Z')).toBeUndefined()
+  expect(write('2026-11-26T12:00:00.5+05:30')).toBeUndefined()
+  for (const none of [
+    undefined,
+    null,
+    0,
+    '',
+    'tomorrow',
+    '2026-11-26',
+    '2026-11-26T12:00:00',
+    '2026-11-26T25:00:00Z',
+    {},
+  ]) {
+    expect(write(none)).toMatch(/^begins_at: expected a time such as 2026-11-26T12:00:00Z, got /)
+  }
+  const before = { _id: 'l', _rev: '1-a', type: 'lesson', state: 'planned', begins_at: '2026-11-26T12:00:00Z' }
+  expect(write('2026-11-27T12:00:00Z', before)).toBeUndefined()
+  expect(write('soon', before)).toMatch(/^begins_at: /)
+})
+
 test('types are spoken of as people would', () => {
   expect(refusal({ ...order, state: 'lost' })).toMatch(/^an order document has one of the states/)
 })

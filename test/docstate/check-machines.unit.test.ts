@@ -39,7 +39,16 @@ describe('a machine is refused', () => {
       { paid: { nxt: { paid: 'client' } } },
       ['the machine of order: paid: Unrecognized key: "nxt"'],
     ],
-    ['a timeout is no time', { paid: { timeout: { afterMs: '24h', next: 'paid' } } }, ['paid.timeout.afterMs: ']],
+    [
+      'a timeout is no time',
+      { paid: { timeout: { afterMs: '24h', next: 'paid' } } },
+      ["paid.timeout: expected { afterMs, next }, or { at, next } with the name of the field, got { afterMs: '24h'"],
+    ],
+    [
+      'a time is CouchDB’s own',
+      { paid: { timeout: { at: '_rev', next: 'paid' } } },
+      ['paid.timeout.at: expected the name of a field'],
+    ],
   ])('if %s', (_, machine, expected) => {
     const faults = checkMachines({ order: machine } as unknown as Machines)
     expect(faults).toHaveLength(expected.length)

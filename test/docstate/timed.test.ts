@@ -4,7 +4,7 @@ import { isoTime } from '../../sidecar/core/clock.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { silence, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
-import { createLatch, startRig, stateOf } from './rig.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 const timeout = { afterMs: 700, next: 'gone' }
 const machines = {
@@ -88,3 +88,62 @@ test('a document that was done with before its state had an end gets one', async
   await startRig(db, (control) => control.safe('question', 'asked', async () => {}), { machines, resyncMs: 300 })
   await eventually(async () => expect(await stateOf(db, 'q')).toBe('gone'))
 })
+
+const lesson = {
+  planned: {
+    create: 'client',
+    next: { planned: 'client', begun: 'sidecar' },
+    timeout: { at: 'begins_at', next: 'begun' },
+  },
+  begun: {},
+  error: {},
+} as const
+
+const inMs = (ms: number) => isoTime(Date.now() + ms)
+
+test('a state ends at the time that its document carries, also if that is changed, or in the past', async () => {
+  const db = await freshDb('timed')
+  const planned = (_id: string, begins_at: unknown) => db.put({ _id, type: 'lesson', state: 'planned', begins_at })
+  await planned('past', '2020-02-29T12:00:00+01:00')
+  await planned('soon', inMs(1500))
+  await planned('later', inMs(3_600_000))
+  await planned('earlier', inMs(3_600_000))
+  await planned('put off', inMs(2500))
+  const ended: Record<string, number> = {}
+  const { engine } = await startRig(db, () => undefined, { machines: { lesson }, resyncMs: 300 })
+  const isBegun = async (id: string) => {
+    expect(await stateOf(db, id)).toBe('begun')
+    ended[id] ??= Date.now()
+  }
+  await eventually(() => isBegun('past'))
+  await eventually(async () => expect(docstateIn(await db.get('put off'))).toHaveProperty('timeout_at'))
+  await db.put({ ...(await db.get('earlier')), begins_at: inMs(1000) })
+  const putOff = await db.get('put off')
+  await db.put({ ...putOff, begins_at: inMs(3_600_000) })
+  await eventually(() => isBegun('earlier'))
+  await eventually(() => isBegun('soon'))
+  const isAfter = async (id: string) =>
+    expect(ended[id]).toBeGreaterThanOrEqual(Date.parse(String((await db.get(id)).begins_at)))
+  await isAfter('earlier')
+  await isAfter('soon')
+  await new Promise((resolve) =>
+    setTimeout(resolve, Math.max(0, Date.parse(String(putOff.begins_at)) - Date.now() + 500)),
+  )
+  expect(await stateOf(db, 'put off')).toBe('planned')
+  expect(await stateOf(db, 'later')).toBe('planned')
+  await eventually(() => expect(engine.rest()).toBeDefined())
+})
+
+test.each([undefined, null, 'tomorrow', '2026-13-01T00:00:00Z', '2026-11-26T12:00:00', 1795727882309, {}])(
+  'a document whose time is none goes into error, and says so: %j',
+  async (begins_at) => {
+    const db = await freshDb('timed')
+    await db.put({ _id: 'l', type: 'lesson', state: 'planned', begins_at })
+    await startRig(db, () => undefined, { machines: { lesson } })
+    await eventually(async () => expect(await stateOf(db, 'l')).toBe('error'))
+    expect((await db.get('l')).error).toMatchObject({
+      code: 'bad_time',
+      reason: expect.stringMatching(/^begins_at: expected a time such as 2026-11-26T12:00:00Z, got /) as string,
+    })
+  },
+)

@@ -1,4 +1,4 @@
-import type { Machines, State } from '../../../ddocs/machine.ts'
+import type { Machines, State, Timeout } from '../../../ddocs/machine.ts'
 import type { Clock } from '../../core/clock.ts'
 import { lasting } from '../../core/duration.ts'
 import { SidecarError } from '../../core/errors.ts'
@@ -193,9 +193,12 @@ function machineLines(type: string, state: string, machines: Machines): string[]
   const { timeout } = declared
   return [
     targets.length > 0 ? `It may become ${targets.join(', ')}.` : 'No state is declared to follow this one.',
-    ...(timeout ? [`After ${lasting(timeout.afterMs)} in this state it becomes ${timeout.next}.`] : []),
+    ...(timeout ? [`${whenEnds(timeout)} it becomes ${timeout.next}.`] : []),
   ]
 }
+
+const whenEnds = (timeout: Timeout) =>
+  'at' in timeout ? `At the time in its field ${timeout.at}` : `After ${lasting(timeout.afterMs)} in this state`
 
 /** Undefined where it is not declared. */
 function stateIn(machines: Machines, type: string, state: string): State | undefined {
