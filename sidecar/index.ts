@@ -5,7 +5,7 @@
  */
 export { defineHandlers, type HandlersModule } from './docstate/handlers.ts'
 export type { Control, TypedHandler } from './docstate/control.ts'
-export type { Context, HandlerOptions } from './docstate/types.ts'
+export type { Context, HandlerOptions, ScheduledRun, ScheduleHandler, ScheduleOptions } from './docstate/types.ts'
 export type { Conflict, Resolver } from './docstate/conflicts/merge.ts'
 export type { Mail, Message } from './docstate/mail.ts'
 export type {

@@ -16,6 +16,7 @@ import { metricsOf } from './metrics/metric.ts'
 import { metricsRoute } from './metrics/metrics-route.ts'
 import { buildMetrics, processMetrics } from './metrics/process-metrics.ts'
 import { runPlatform, startPlatform, type Platform, type PlatformOptions } from './platform.ts'
+import { schedulesFeature } from './schedules/schedules-feature.ts'
 import type { WorkerOptions } from './workers/documents.ts'
 import { workersFeature } from './workers/workers-feature.ts'
 
@@ -37,7 +38,7 @@ export interface Addresses {
 /** Every feature. To add one: a folder, and a line here. */
 const FEATURES: readonly ((platform: Platform) => Feature)[] = [
   ...[databasesFeature, accountsFeature, devicesFeature, inboxFeature],
-  ...[globalChangesFeature, indexesFeature, eventsFeature, workersFeature, mailboxFeature],
+  ...[globalChangesFeature, indexesFeature, schedulesFeature, eventsFeature, workersFeature, mailboxFeature],
 ]
 
 /**

@@ -3,18 +3,18 @@ import ts from 'typescript'
 
 const SOURCE = new URL('../sidecar/docstate/types.ts', import.meta.url)
 
-/** The options of a handler as Markdown: what the declaration of their type says of each. */
-export function renderHandlerOptions(): string {
+/** The options of a handler, or of a schedule, as Markdown: what the declaration of their type says of each. */
+export function renderHandlerOptions(type = 'HandlerOptions'): string {
   const source = ts.createSourceFile('types.ts', readFileSync(SOURCE, 'utf8'), ts.ScriptTarget.Latest, true)
   const declared = source.statements.find(
-    (one): one is ts.InterfaceDeclaration => ts.isInterfaceDeclaration(one) && one.name.text === 'HandlerOptions',
+    (one): one is ts.InterfaceDeclaration => ts.isInterfaceDeclaration(one) && one.name.text === type,
   )
   const rows = declared!.members.filter(ts.isPropertySignature).map((option) => {
     const [doc] = ts.getJSDocCommentsAndTags(option).filter(ts.isJSDoc)
     const byDefault = doc?.tags?.find((tag) => tag.tagName.text === 'default')
     const cells = [option.name.getText(), option.type!.getText(), textOf(byDefault?.comment), textOf(doc?.comment)]
     const [name, type, value, meaning] = cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll(/\s+/g, ' '))
-    return `| \`${name}\` | \`${type}\` | ${value === '' ? '–' : `\`${value}\``} | ${meaning} |`
+    return `| \`${name}\` | \`${type}\` | ${value === '' ? 'none: it is needed' : `\`${value}\``} | ${meaning} |`
   })
   return ['| option | type | default | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
 }

@@ -52,10 +52,13 @@ export async function runDevWorker(terminal: Terminal, config: Config, version: 
   )
 }
 
-const namesOf = ({ registrations, shadows }: LoadedHandlers): string =>
-  [...registrations, ...shadows]
-    .map(({ type, state, mode, options }) => `${type}/${state} (${options.shadow ? 'shadow' : mode})`)
-    .join(', ')
+const namesOf = ({ registrations, shadows, schedules }: LoadedHandlers): string =>
+  [
+    ...[...registrations, ...shadows].map(
+      ({ type, state, mode, options }) => `${type}/${state} (${options.shadow ? 'shadow' : mode})`,
+    ),
+    ...schedules.map(({ name, cron }) => `${name} (${cron})`),
+  ].join(', ')
 
 interface BannerOptions {
   readonly version: string

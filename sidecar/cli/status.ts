@@ -7,7 +7,8 @@ import { buildsIndexes, readNotes, type Note } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
 import { ConfigError } from '../core/errors.ts'
-import { optionsLine } from '../docstate/handler-options.ts'
+import type { Registration } from '../docstate/types.ts'
+import { optionsLine, scheduleLine } from '../docstate/handler-options.ts'
 import { withCouch } from './connect.ts'
 import { loadHandlers } from './load-handlers.ts'
 import { oneLine } from './printable.ts'
@@ -46,10 +47,9 @@ export async function status(terminal: Terminal, config: Config): Promise<void> 
 /** Of the handlers in the settings: what they say of themselves. */
 async function handlerLines({ handlers }: Config): Promise<string[]> {
   try {
-    const { registrations, shadows } = await loadHandlers(handlers)
-    return [...registrations, ...shadows].map((one) =>
-      oneLine(`${one.type}/${one.state}  ${one.mode}  ${optionsLine(one)}`),
-    )
+    const { registrations, shadows, schedules } = await loadHandlers(handlers)
+    const handlerLine = (one: Registration) => `${one.type}/${one.state}  ${one.mode}  ${optionsLine(one)}`
+    return [...[...registrations, ...shadows].map(handlerLine), ...schedules.map(scheduleLine)].map(oneLine)
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown
     return thrown.faults.map((fault) => oneLine(`cannot be loaded: ${fault}`))

@@ -10,6 +10,7 @@ import type { Job } from './jobs.ts'
 import type { Compiler } from '../deploy/compiler.ts'
 import { controlMachinesFor } from '../devices/register.ts'
 import { registerDevices } from '../devices/register.ts'
+import { scheduleTable } from '../schedules/schedule-table.ts'
 import { createDeviceUsers } from '../devices/users.ts'
 import { createControl } from '../docstate/control.ts'
 import type { TypeAndState } from '../workers/partitioning.ts'
@@ -65,7 +66,10 @@ export function createHandlerTables(options: HandlerTablesOptions): HandlerTable
   channels.registerUser(user)
 
   const jobs = {
-    control: { kind: 'control', table: joinHandlers([...ownIn(controlDb), control]) },
+    control: {
+      kind: 'control',
+      table: joinHandlers([...ownIn(controlDb), control, scheduleTable(handlers.schedules, clock)]),
+    },
     user: { kind: 'user', table: joinHandlers([...ofUsers, user]) },
     docstate: { kind: 'docstate', table: handlers },
   } as const

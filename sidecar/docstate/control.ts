@@ -3,9 +3,18 @@ import { placeIn } from '../core/call-site.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerFault, typeFault } from './check-machines.ts'
-import { withDefaults } from './handler-options.ts'
+import { scheduleFrom, withDefaults } from './handler-options.ts'
 import type { Resolver } from './conflicts/merge.ts'
-import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
+import type {
+  Context,
+  Handler,
+  HandlerOptions,
+  Mode,
+  Registration,
+  Schedule,
+  ScheduleHandler,
+  ScheduleOptions,
+} from './types.ts'
 
 /** A state's name, as far as the machines are known: any string where nothing was declared. */
 type StateOf<M extends Machines, T extends keyof M, Md extends Mode> = string extends keyof M
@@ -59,11 +68,23 @@ export interface Control<M extends Machines = Machines> {
    * control.resolve('order', ({ ours, theirs }) => ({ ...ours, note: theirs.note ?? ours.note }))
    */
   resolve<T extends keyof M & string>(type: T, resolver: Resolver): void
+  /**
+   * Runs a handler at certain times: each due time once, by one worker. A run is a document of the control database, so it is
+   * claimed, tried again and shown like any other, and kept for a week; runs of a schedule come one after the other. `ctx.find`,
+   * `ctx.put` and `ctx.save` are those of the control database.
+   *
+   * @example
+   * control.schedule('nightly-report', { cron: '0 6 * * *', timeZone: 'Europe/Berlin' }, async ({ due_at }, ctx) => {
+   *   await ctx.mail.send({ to: 'team@example.com', subject: 'Report', text: `It is ${due_at}.` })
+   * })
+   */
+  schedule(name: string, options: ScheduleOptions, handler: ScheduleHandler): void
   readonly machines: M
   readonly registrations: readonly Registration[]
   /** Those whose effects are withheld. */
   readonly shadows: readonly Registration[]
   readonly resolvers: ReadonlyMap<string, Resolver>
+  readonly schedules: readonly Schedule[]
 }
 
 /**
@@ -80,6 +101,7 @@ export function createControl<const M extends Machines = Machines>(
 ): Control<M> {
   const [registrations, shadows]: [Registration[], Registration[]] = [[], []]
   const resolvers = new Map<string, Resolver>()
+  const schedules: Schedule[] = []
 
   const register =
     (mode: Mode) =>
@@ -107,6 +129,17 @@ export function createControl<const M extends Machines = Machines>(
     }
   }
 
+  function schedule(name: string, options: ScheduleOptions, handler: ScheduleHandler): void {
+    try {
+      if (schedules.some((known) => known.name === name)) {
+        throw new ConfigError([`two schedules of the name ${name}: expected one`])
+      }
+      schedules.push(scheduleFrom(name, options, handler))
+    } catch (thrown) {
+      report(thrown)
+    }
+  }
+
   function report(thrown: unknown): void {
     if (!(thrown instanceof ConfigError)) throw thrown
     const place = placeIn(new Error().stack, [import.meta.url])
@@ -114,7 +147,7 @@ export function createControl<const M extends Machines = Machines>(
   }
 
   const handlers = { safe: register('safe'), unsafe: register('unsafe') }
-  return { ...handlers, resolve, machines, registrations, shadows, resolvers } as Control<M>
+  return { ...handlers, resolve, schedule, machines, registrations, shadows, resolvers, schedules } as Control<M>
 }
 
 function refuse(fault: string | undefined): void {

@@ -4,13 +4,22 @@ import { ConfigError } from '../core/errors.ts'
 import { SHOWN } from '../core/failure.ts'
 import { didYouMean } from '../core/nearest.ts'
 import { lasting, parseDuration, type Duration } from '../core/duration.ts'
-import type { HandlerOptions, Registration, ResolvedOptions } from './types.ts'
+import { isTimeZone, parseCron } from '../core/cron.ts'
+import type {
+  HandlerOptions,
+  Registration,
+  ResolvedOptions,
+  Schedule,
+  ScheduleHandler,
+  ScheduleOptions,
+} from './types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 
 const ms = z.number('milliseconds').finite('milliseconds').positive('milliseconds')
 const count = z.int('a whole number from 1 on').positive('a whole number from 1 on')
 const A_TIME = 'a time such as 90s, 30m or 24h'
 const A_PRIORITY = 'a whole number from 0 to 9'
+const A_CRON = "a cron, such as '0 6 * * *'"
 const A_VERSION = 'a text of 1 to 100 characters'
 const duration = z
   .string(A_TIME)
@@ -18,7 +27,7 @@ const duration = z
   .transform((text) => parseDuration(text)!)
 
 /** The one message of each is what follows "expected" in a fault. */
-const schema = z.strictObject({
+const handlerOptions = z.strictObject({
   timeout: duration.prefault('5m' satisfies Duration),
   concurrency: count.prefault(32),
   globalConcurrency: count.optional(),
@@ -37,23 +46,54 @@ const schema = z.strictObject({
   version: z.string(A_VERSION).min(1, A_VERSION).max(100, A_VERSION).optional(),
 })
 
+const scheduleOptions = handlerOptions
+  .pick({ timeout: true, attempts: true, backoff: true, onLost: true, priority: true, version: true })
+  .extend({
+    cron: z.string(A_CRON),
+    timeZone: z.string('the name of a time zone').prefault('UTC'),
+    missed: z.enum(['once', 'skip'], "'once' or 'skip'").prefault('once'),
+  })
+
+/** Throws `ConfigError` with a fault for everything that is no option. */
+function parse<S extends z.ZodObject>(schema: S, given: unknown, whose: string): z.output<S> {
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return parsed.data
+  throw new ConfigError(
+    parsed.error.issues.flatMap((issue) => faultsOf(issue, given, whose, Object.keys(schema.shape))),
+  )
+}
+
+/** The options of a schedule, checked; its cron and time zone, too. Throws `ConfigError`. */
+export function scheduleFrom(name: string, given: ScheduleOptions, handler: ScheduleHandler): Schedule {
+  if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
+    throw new ConfigError([
+      `a schedule: expected a name of up to 100 letters, digits, '.', '-' and '_', got ${inspect(name, SHOWN)}`,
+    ])
+  }
+  const whose = `the schedule ${name}`
+  const { cron, timeZone, missed } = parse(scheduleOptions, given, whose)
+  const { cron: _cron, timeZone: _timeZone, missed: _missed, ...options } = given
+  const expected = parseCron(cron, timeZone)
+  if (typeof expected !== 'string') return { name, cron, timeZone, missed, options, handler }
+  const [field, got] = isTimeZone(timeZone) ? ['cron', cron] : ['timeZone', timeZone]
+  throw new ConfigError([`${whose}: ${field}: expected ${expected}, got ${inspect(got, SHOWN)}`])
+}
+
 /** What is left out, or undefined, has its default. Throws `ConfigError` with a fault for everything that is no option. */
 export function withDefaults(given: HandlerOptions, whose: string): ResolvedOptions {
-  const parsed = schema.safeParse(given)
-  if (!parsed.success) throw new ConfigError(parsed.error.issues.flatMap((issue) => faultsOf(issue, given, whose)))
-  const { timeout, limit, ...options } = parsed.data
+  const { timeout, limit, ...options } = parse(handlerOptions, given, whose)
   return { ...options, timeoutMs: timeout, ...(limit && { limit: { count: limit.count, perMs: limit.per } }) }
 }
 
 const PARTS: Readonly<Record<string, readonly string[]>> = { backoff: ['baseMs', 'capMs'], limit: ['count', 'per'] }
 
-function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string): string[] {
+function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string, names: readonly string[]): string[] {
   const at = issue.path.map(String)
   if (issue.code !== 'unrecognized_keys') {
     const got = at.reduce((value, name) => (value as Record<string, unknown>)[name], given)
     return [`${whose}: ${at.join('.') || 'options'}: expected ${issue.message}, got ${inspect(got, SHOWN)}`]
   }
-  const known = PARTS[at[0] ?? ''] ?? Object.keys(schema.shape)
+  const known = PARTS[at[0] ?? ''] ?? names
   return issue.keys.map(
     (key) =>
       `${whose}: there is no option ${[...at, key].join('.')}${didYouMean(key, known)}; there are ${known.join(', ')}`,
@@ -78,6 +118,15 @@ export function optionsLine({ options }: Pick<Registration, 'options'>): string 
     ...(version === undefined ? [] : [`version ${version}`]),
   ].join(', ')
 }
+
+/** A schedule in a line, for people. */
+export const scheduleLine = ({ name, cron, timeZone, missed, options }: Schedule): string =>
+  [
+    `schedule ${name}`,
+    `${cron} (${timeZone})`,
+    `missed: ${missed}`,
+    optionsLine({ options: withDefaults(options, name) }),
+  ].join('  ')
 
 /** For what is to become true in the end: it is never given up, and may have to wait for an index. */
 export const UNTIL_DONE: HandlerOptions = {

@@ -5,13 +5,17 @@ import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
 import { renderHandlerOptions } from '../../tools/render-handler-options.ts'
 
 const page = new URL('../../docs/handler-options.md', import.meta.url).pathname
-const TABLE = /(?<=<!-- made from sidecar\/docstate\/types.ts.*-->\n)[^]*(?=<!-- end of the table -->)/
+const tableOf = (type: string) =>
+  new RegExp(`(?<=<!-- ${type}, made from sidecar/docstate/types.ts.*-->\n)[^]*?(?=<!-- end of the table -->)`)
 
 /** With `--update` it brings the page up to date. */
 test('docs/handler-options.md shows the options as they are', async () => {
   const written = await readFile(page, 'utf8')
-  expect(written).toMatch(TABLE)
-  const text = written.replace(TABLE, () => `\n${renderHandlerOptions()}\n\n`)
+  let text = written
+  for (const type of ['HandlerOptions', 'ScheduleOptions']) {
+    expect(written).toMatch(tableOf(type))
+    text = text.replace(tableOf(type), () => `\n${renderHandlerOptions(type)}\n\n`)
+  }
   const formatted = await format(text, { ...(await resolveConfig(page)), filepath: page })
   await expect(formatted).toMatchFileSnapshot(page)
 })

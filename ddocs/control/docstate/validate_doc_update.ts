@@ -21,7 +21,8 @@ const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<ClientsType, 
 }
 
 /** Documents of the sidecar's own, which no client writes. */
-const RESERVED = /^(mails|guesses|config|limit|since|worker|account|channel|ended|database|invitation|invitations):/
+const RESERVED =
+  /^(mails|guesses|config|limit|since|schedule|worker|account|channel|ended|database|invitation|invitations):/
 
 export default function validate(
   this: { readonly machines: Machines },

@@ -1,0 +1,85 @@
+/**
+ * Schedules as state machines over documents of the control database. The schedule waits until it is due; then a worker makes
+ * the document of the run, whose id is that of the due time, and the schedule waits for the next.
+ *
+ *     waiting ──(due_at)──> due ──> waiting
+ *                            └─ makes ─> run ──> done ──(a week)──> over: deleted
+ */
+import type { Machines } from '../../ddocs/machine.ts'
+import { isoTime, type Clock } from '../core/clock.ts'
+import { parseCron, type Cron } from '../core/cron.ts'
+import { isCouchError } from '../couch/errors.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { createControl } from '../docstate/control.ts'
+import { forget, UNTIL_DONE } from '../docstate/handler-options.ts'
+import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
+import type { Context, Schedule, ScheduledRun } from '../docstate/types.ts'
+import { runId, typeOf, waiting } from './documents.ts'
+
+const WEEK_MS = 7 * 24 * 3_600_000
+/** A due time that is so long ago was missed. */
+export const MISSED_MS = 60_000
+
+const machine = {
+  waiting: { create: 'sidecar', next: { due: 'sidecar' }, timeout: { at: 'due_at', next: 'due' } },
+  due: { mode: 'safe', next: { waiting: 'sidecar' } },
+  run: { mode: 'unsafe', create: 'sidecar', next: { done: 'sidecar' } },
+  done: { next: { over: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'over' } },
+  over: { mode: 'safe', next: {} },
+  error: {
+    next: { run: 'sidecar', waiting: 'sidecar', over: 'sidecar' },
+    timeout: { afterMs: 4 * WEEK_MS, next: 'over' },
+  },
+} as const satisfies Machines[string]
+
+/** What these schedules ask for in the control database. */
+export const scheduleTable = (schedules: readonly Schedule[], clock: Clock): LoadedHandlers =>
+  joinHandlers(schedules.map((schedule) => tableOf(schedule, clock)))
+
+export function cronOf({ cron, timeZone }: Pick<Schedule, 'cron' | 'timeZone'>): Cron {
+  const parsed = parseCron(cron, timeZone)
+  if (typeof parsed === 'string') throw new Error(`expected ${parsed}, got ${cron} in ${timeZone}`) // it was checked when it was loaded
+  return parsed
+}
+
+function tableOf(schedule: Schedule, clock: Clock): LoadedHandlers {
+  const { name, options, handler } = schedule
+  const type = typeOf(name)
+  const cron = cronOf(schedule)
+  const table = createControl<Machines>({ [type]: machine })
+
+  async function makeRun(doc: StoredDoc, ctx: Context) {
+    const now = clock.now()
+    const written = Date.parse(String(doc.due_at))
+    const due = Math.max(written, cron.lastUntil(now) ?? written) // of several the last; one that a person wrote counts
+    if (schedule.missed === 'once' || now - due < MISSED_MS) await create(runOf(schedule, due), ctx)
+    return { ...doc, ...waiting(schedule, cron.nextAfter(Math.max(now, due))) }
+  }
+
+  table.safe(type, 'due', makeRun, UNTIL_DONE)
+  table.unsafe(
+    type,
+    'run',
+    async (run, ctx) => {
+      await handler(run as unknown as ScheduledRun, ctx)
+      return { ...run, state: 'done' }
+    },
+    { ...options, key: () => name },
+  )
+  table.safe(type, 'over', forget, UNTIL_DONE)
+  return table
+}
+
+const runOf = ({ name }: Schedule, dueMs: number): Doc => {
+  const due_at = isoTime(dueMs)
+  return { _id: runId(name, due_at), type: typeOf(name), state: 'run', schedule: name, due_at }
+}
+
+/** Another worker, or another try, may have made it. */
+async function create(run: Doc, ctx: Context): Promise<void> {
+  try {
+    await ctx.put(run)
+  } catch (thrown) {
+    if (!isCouchError(thrown, 'conflict')) throw thrown
+  }
+}

@@ -1,0 +1,88 @@
+/** Schedules of three workers, of which one has a clock an hour ahead, one an hour behind, and one is killed while it runs one. */
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { isoTime } from '../../sidecar/core/clock.ts'
+import { shiftedClock } from '../chaos/handlers.ts'
+import { eventually } from '../support/eventually.ts'
+import { startProcessWith, writeModule } from './own-handlers.ts'
+import { startProcess } from './process.ts'
+
+const HOUR_MS = 3_600_000
+const HANDLERS = `
+  import { appendFileSync } from 'node:fs'
+  import { setTimeout as sleep } from 'node:timers/promises'
+  import { defineHandlers } from 'couchdb-sidecar'
+  const notes = new URL('notes', import.meta.url)
+  const note = (what, run, ctx) => appendFileSync(notes, [what, run.due_at, ctx.key, process.pid].join(' ') + '\\n')
+  export default defineHandlers((control) => {
+    control.schedule('report', { cron: '0 0 1 1 *', onLost: 'retry' }, async (run, ctx) => {
+      note('begins', run, ctx)
+      await sleep(2000)
+      note('ends', run, ctx)
+    })
+  })`
+const ID = 'schedule:report'
+
+test('each due time has one run, nothing is early, and no client writes a schedule', { timeout: 120_000 }, async () => {
+  const module = await writeModule(HANDLERS)
+  const notes = new URL('notes', `file://${module}`)
+  await appendFile(notes, '')
+  const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
+  const { control, settings } = first
+  const others = await Promise.all(
+    [HOUR_MS, -HOUR_MS].map(async (ms, i) => {
+      const shift = module.replace(/[^/]+$/, `shift-${i}.mjs`)
+      await writeFile(shift, shiftedClock(ms))
+      return startProcess({ ...settings, SIDECAR_NAME: `b${i}`, NODE_OPTIONS: `--import ${shift}` })
+    }),
+  )
+  const workers = [first.sidecar, ...others]
+  await eventually(async () => expect((await control.admin.get(ID)).state).toBe('waiting'))
+  const noted = async () =>
+    (await readFile(notes, 'utf8'))
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => line.split(' '))
+  const planFor = (due_at: string) =>
+    eventually(
+      async () => void (await control.admin.put({ ...(await control.admin.get(ID)), state: 'waiting', due_at })),
+    )
+
+  await planFor(isoTime(Date.now() + HOUR_MS / 2))
+  await new Promise((resolve) => setTimeout(resolve, 3000))
+  expect(await noted(), 'nothing is early').toEqual([])
+
+  const due = isoTime(Date.now() + 1000)
+  await planFor(due)
+  const [begun] = await eventually(async () => {
+    const all = await noted()
+    expect(all).toHaveLength(1)
+    return all
+  })
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(due))
+  await workers.find(({ pid }) => String(pid) === begun![3])!.kill()
+  await eventually(async () => expect((await noted()).filter(([what]) => what === 'ends')).toHaveLength(1), {
+    within: 60_000,
+  })
+  const all = await noted()
+  expect(all.map(([what, at]) => `${what} ${at}`)).toEqual([`begins ${due}`, `begins ${due}`, `ends ${due}`])
+  expect(new Set(all.map(([, , key]) => key)).size, 'another try has the same key').toBe(1)
+
+  const again = isoTime(Date.now() + 500)
+  await planFor(again)
+  await eventually(async () => expect((await noted()).filter(([what]) => what === 'ends')).toHaveLength(2), {
+    within: 30_000,
+  })
+  expect((await noted()).slice(3).map(([what, at]) => `${what} ${at}`)).toEqual([`begins ${again}`, `ends ${again}`])
+  const runs = await control.admin.withPrefix(`${ID}:`)
+  await eventually(async () =>
+    expect((await control.admin.withPrefix(`${ID}:`)).map(({ state }) => state)).toEqual(['done', 'done']),
+  )
+  for (const doc of [
+    await control.admin.get(ID),
+    ...runs,
+    { _id: 'schedule:mine', type: 'schedule/report', state: 'waiting' },
+  ]) {
+    await expect(control.member.put({ ...doc, due_at: isoTime(0) })).rejects.toMatchObject({ code: 'forbidden' })
+  }
+})
