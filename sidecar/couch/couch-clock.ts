@@ -20,6 +20,7 @@ const NOTABLE_MS = 10_000
  * The time as CouchDB has it, by the `Date` of its answers, so that all workers mean the same by the times that they write
  * in documents, even where the clock of a machine is wrong. It begins with this machine's, is changed only when that
  * cannot be right, by the time that an answer took and the second that `Date` leaves open, and does not jump with this machine's.
+ * Once changed it is never ahead of CouchDB's: what is due is late by up to a second, at first, and not early.
  */
 export function createCouchClock(clock: Clock, log: Logger): Clock & HearsDates {
   const offset = () => clock.now() - clock.ticks()
@@ -52,7 +53,7 @@ export function createCouchClock(clock: Clock, log: Logger): Clock & HearsDates 
         agreed = date
         inARow = 0
       } else if (++inARow >= IN_A_ROW) {
-        ours = ours < least ? least : most
+        ours = least
         inARow = 0
         tell()
       }
