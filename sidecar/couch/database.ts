@@ -104,6 +104,8 @@ export interface Database {
   ): Promise<ChangesPage>
   /** The bytes of a continuous `_changes` feed. */
   changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  /** Another database of the same server. */
+  beside(name: string): Database
   /** For what the sidecar keeps here, where others may write it too. Name the database in the text. */
   readonly sign: Sign
 }
@@ -240,6 +242,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       return call(changesPage, { path: '_changes', query, ...(selector && filtered) }, options)
     },
     changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
+    beside: (other) => couch.db(other, first),
     sign: couch.sign,
   }
   return database

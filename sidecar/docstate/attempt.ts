@@ -3,7 +3,8 @@ import { createMutex, type Mutex } from '../core/mutex.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './classify.ts'
 import { compareRevs } from '../couch/documents.ts'
-import type { Docstate, Registration } from './types.ts'
+import { isObject } from '../../ddocs/lib/document.ts'
+import type { Docstate, Registration, Steps } from './types.ts'
 
 /** How an attempt ends: see the head of `run-attempt.ts`. */
 export type AttemptEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'given-up'
@@ -28,6 +29,8 @@ export class Attempt {
   begun = false
   /** Effects seen to happen on this try or before (Message-IDs): whatever becomes of it, another try must know them. */
   done: readonly string[]
+  /** Results of its handler's steps, on this try or before. */
+  steps: Steps
   /** The handler has saved the document in another state by itself. */
   left = false
   /** What came of it is stored as `doc`. */
@@ -52,6 +55,7 @@ export class Attempt {
     this.token = token
     this.before = docstateOf(doc)
     this.done = effectsDone(this.before)
+    this.steps = stepsDone(this.before)
     this.entry = this.before?.entry ?? doc._rev
   }
 
@@ -132,6 +136,8 @@ export const failingSince = (docstate: Docstate | undefined): string | undefined
   typeof docstate?.failing_since === 'string' && !Number.isNaN(Date.parse(docstate.failing_since))
     ? docstate.failing_since
     : undefined
+
+export const stepsDone = (docstate: Docstate | undefined): Steps => (isObject(docstate?.steps) ? docstate.steps : {})
 
 export const effectsDone = (docstate: Docstate | undefined): readonly string[] =>
   Array.isArray(docstate?.done) ? docstate.done.filter((id) => typeof id === 'string') : []

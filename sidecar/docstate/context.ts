@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { inspect } from 'node:util'
 import type { Logger } from 'pino'
 import { Reject } from '../core/errors.ts'
 import type { Database } from '../couch/database.ts'
@@ -8,16 +10,18 @@ import type { Machines } from '../../ddocs/machine.ts'
 import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
 import { ClaimLost } from './claims/claims.ts'
-import { saved } from './documents.ts'
+import { copyJson, jsonOf } from '../core/copy.ts'
+import { failureOf, SHOWN } from '../core/failure.ts'
+import { saved, withSteps } from './documents.ts'
 import { failedTries, entryKey, type Attempt } from './attempt.ts'
 import type { EntryMail, MailBinding } from './mail.ts'
 import type { Telemetry } from './telemetry.ts'
 import { readNext, readOther } from './read-next.ts'
 import type { WriteDoc } from './write-doc.ts'
-import type { Context } from './types.ts'
+import type { Context, OtherDatabase } from './types.ts'
 
 export interface ContextOptions {
-  readonly database: Pick<Database, 'name' | 'find'>
+  readonly database: Pick<Database, 'name' | 'find' | 'beside'>
   readonly writer: Writer
   readonly writeDoc: WriteDoc
   readonly mailer: MailBinding
@@ -43,6 +47,7 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
   let key: string | undefined
   let log: Logger | undefined
   let mail: EntryMail | undefined
+  const steps = new Map<string, Promise<unknown>>()
 
   const context: Context = {
     database: options.database.name,
@@ -69,6 +74,13 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
     save: (doc) => save(options, attempt, doc),
     find: (id) => options.database.find(id, {}, { signal: attempt.signal }),
     put: (doc) => put(options, attempt, doc),
+    db: (name) => otherDatabase(options, attempt, name),
+    once<T>(name: string, step: (key: string) => T | Promise<T>) {
+      const running = steps.get(name) ?? once(options, attempt, { name, step, key: stepKey(context.key, name) })
+      steps.set(name, running)
+      running.catch(() => steps.delete(name)) // it may be tried again on this try
+      return running as Promise<T>
+    },
   }
   return { context, done: () => mail?.done ?? attempt.done }
 }
@@ -92,6 +104,61 @@ function ownSave(attempt: Attempt, doc: Doc, machines: Machines, now: number): D
   if (doc.state !== attempt.registration.state) return saved(attempt, doc, machines, now)
   const { docstate, _rev } = attempt.doc
   return { ...doc, _id: attempt.id, _rev, ...(docstate === undefined ? {} : { docstate }) }
+}
+
+interface Step {
+  readonly name: string
+  readonly step: (key: string) => unknown
+  readonly key: string
+}
+
+const LONGEST_NAME = 100
+
+async function once({ writeDoc }: ContextOptions, attempt: Attempt, { name, step, key }: Step): Promise<unknown> {
+  if (typeof name !== 'string' || name === '' || name.length > LONGEST_NAME) {
+    throw new Reject(
+      'bad_step',
+      `ctx.once: expected a name of 1 to ${LONGEST_NAME} characters, got ${inspect(name, SHOWN)}`,
+    )
+  }
+  if (attempt.stopped) throw attempt.stopped
+  if (Object.hasOwn(attempt.steps, name)) return copyJson(attempt.steps[name])
+  const result = await step(key)
+  const kept = result === undefined ? null : readResult(result, name)
+  attempt.steps = { ...attempt.steps, [name]: kept }
+  if (attempt.stopped || attempt.left) return copyJson(kept) // what is written at the end has it, or nothing is
+  const outcome = await attempt.mutex(() => writeDoc(attempt, withSteps(attempt)))
+  if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
+  if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
+  return copyJson(kept)
+}
+
+/** The same on every try of an entry. */
+const stepKey = (key: string, name: string): string =>
+  createHash('sha256')
+    .update(JSON.stringify([key, name]))
+    .digest('base64url')
+    .slice(0, 32)
+
+function readResult(result: unknown, name: string): unknown {
+  try {
+    return jsonOf(result)
+  } catch (thrown) {
+    throw new Reject('bad_step', `the step ${name} returned what has no JSON: ${failureOf(thrown).reason}`)
+  }
+}
+
+function otherDatabase({ database }: ContextOptions, attempt: Attempt, name: string): OtherDatabase {
+  const other = database.beside(name)
+  return {
+    name,
+    find: (id) => other.find(id, {}, { signal: attempt.signal }),
+    async put(given) {
+      if (attempt.stopped) throw attempt.stopped
+      const doc = readOther(given, attempt.registration) as typeof given
+      return { ...doc, _rev: await other.put(doc) } // it gets its answer, though the handler be told to stop
+    },
+  }
 }
 
 async function put<D extends Doc>({ writer }: ContextOptions, attempt: Attempt, given: D): Promise<D & StoredDoc> {

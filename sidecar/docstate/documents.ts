@@ -4,9 +4,9 @@ import type { Failure } from '../core/errors.ts'
 import { shortened } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Machines, Timeout } from '../../ddocs/machine.ts'
-import { endOf } from './classify.ts'
+import { docstateOf, endOf } from './classify.ts'
 import { failedTries, failingSince, timesLost, type Attempt } from './attempt.ts'
-import type { Claim, Docstate } from './types.ts'
+import type { Claim, Docstate, Steps } from './types.ts'
 
 /**
  * Every document that the engine writes is made here, by pure functions. All keep the user's fields as they are and
@@ -37,8 +37,17 @@ function entryOf(attempt: Attempt): Docstate {
     ...sinceOf(before),
     ...(before?.failure && { failure: before.failure }),
     ...(attempt.done.length > 0 && { done: attempt.done }),
+    ...stepsOf(attempt),
     ...(before?.timeout_at && { timeout_at: before.timeout_at }),
   }
+}
+
+const stepsOf = ({ steps }: Attempt): { readonly steps?: Steps } => (Object.keys(steps).length > 0 ? { steps } : {})
+
+/** With the results of its handler's steps, and otherwise as it is. */
+export function withSteps(attempt: Attempt): StoredDoc {
+  const claim = docstateOf(attempt.doc)?.claim
+  return withDocstate(attempt.doc, { ...entryOf(attempt), ...(claim && { claim }) })
 }
 
 export const claimed = (attempt: Attempt, claim: Claim): StoredDoc =>
@@ -71,7 +80,7 @@ export function errored(attempt: Attempt, failure: Failure, now: number): Stored
   const attempts = failedTries(attempt.before) + 1
   const error = record(attempt, failure, now)
   const { before, entry, registration, done } = attempt
-  const known = { ...sinceOf(before), ...(done.length > 0 && { done }) }
+  const known = { ...sinceOf(before), ...(done.length > 0 && { done }), ...stepsOf(attempt) }
   const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...known }
   return withDocstate({ ...attempt.doc, state: 'error', error }, docstate)
 }

@@ -12,7 +12,8 @@ import { collectHandlers, type HandlersModule } from './handlers.ts'
 import type { Message } from './mail.ts'
 import { createSaveOutcome } from './save-outcome.ts'
 import { createTelemetry } from './telemetry.ts'
-import type { Outcome } from './types.ts'
+import { CouchError } from '../couch/errors.ts'
+import type { Outcome, Steps } from './types.ts'
 import { nextRev, withoutEffects } from './without-effects.ts'
 
 export interface RunOptions {
@@ -20,6 +21,10 @@ export interface RunOptions {
   readonly attempt?: number
   /** Other documents of the database, for `ctx.find` and `ctx.put`. Default none. */
   readonly documents?: readonly Doc[]
+  /** Those of other databases, by their names, for `ctx.db`. Default none. */
+  readonly databases?: Readonly<Record<string, readonly Doc[]>>
+  /** Results of steps of earlier tries, for `ctx.once`. Default none. */
+  readonly steps?: Steps
   /** The name of the database. Default `test`. */
   readonly database?: string
   /** What `ctx.mail.send` does, beside taking the message down: what it throws is thrown there. */
@@ -41,6 +46,10 @@ export interface RunResult {
   readonly saved: readonly Doc[]
   /** What it wrote by `ctx.put`. */
   readonly put: readonly Doc[]
+  /** What it wrote by `ctx.db(…).put`. */
+  readonly putElsewhere: readonly { readonly database: string; readonly doc: Doc }[]
+  /** Results of its steps (`ctx.once`), those of earlier tries, too. */
+  readonly steps: Steps
   readonly mails: readonly Message[]
   /** `ctx.key`. */
   readonly key: string
@@ -70,11 +79,17 @@ export async function run<M extends Machines>(
       `expected a handler for ${String(doc.type)} in state ${String(doc.state)}; there are: ${there}`,
     ])
   }
-  const { attempt: number = 1, documents = [], database: name = 'test', onMail } = options
+  const { attempt: number = 1, documents = [], databases = {}, steps = {}, database: name = 'test', onMail } = options
   const others = new Map(documents.map((one) => [one._id, withRev(one)]))
-  const { withheld, parts } = withoutEffects({ name, onMail, find: (id) => Promise.resolve(others.get(id)) })
+  const find = (id: string) => Promise.resolve(others.get(id))
+  const findIn = async (other: string, id: string) => {
+    if (!Object.hasOwn(databases, other)) throw noSuchDatabase(other)
+    const found = databases[other]!.find(({ _id }) => _id === id)
+    return Promise.resolve(found && withRev(found))
+  }
+  const { withheld, parts } = withoutEffects({ name, onMail, find, findIn })
 
-  const attempt = new Attempt(registration, withTries(withRev(doc), number - 1), 'test/1')
+  const attempt = new Attempt(registration, withTries(withRev(doc), number - 1, steps), 'test/1')
   const over = new AbortController()
   const log = pino({ level: 'silent' })
   const telemetry = createTelemetry(createEvents({ log }), name)
@@ -90,13 +105,22 @@ export async function run<M extends Machines>(
   })
 
   const outcome = await execute(attempt)
-  const { put, mails } = withheld
+  const { put, putElsewhere, mails } = withheld
   const saved = [...withheld.saved]
   await saveOutcome(attempt, outcome)
   over.abort(new Error('the run is over'))
   const retryAt = docstateOf(attempt.doc)?.retry_at
   return {
-    ...{ outcome: outcome.kind, stored: attempt.doc, saved, put, mails, key: entryKey(name, attempt) },
+    ...{
+      outcome: outcome.kind,
+      stored: attempt.doc,
+      saved,
+      put,
+      putElsewhere,
+      mails,
+      steps: attempt.steps,
+      key: entryKey(name, attempt),
+    },
     next: outcome.kind === 'next' ? (outcome.doc as RunResult['next']) : undefined,
     failure: 'failure' in outcome ? outcome.failure : undefined,
     retryAt: retryAt === undefined ? undefined : new Date(retryAt),
@@ -105,5 +129,10 @@ export async function run<M extends Machines>(
 
 const withRev = (doc: Doc): StoredDoc => ({ ...doc, _rev: doc._rev ?? nextRev(undefined) })
 
-const withTries = (doc: StoredDoc, failed: number): StoredDoc =>
-  failed > 0 ? { ...doc, docstate: { state: doc.state, entry: doc._rev, attempts: failed } } : doc
+const withTries = (doc: StoredDoc, failed: number, steps: Steps): StoredDoc =>
+  failed > 0 || Object.keys(steps).length > 0
+    ? { ...doc, docstate: { state: doc.state, entry: doc._rev, attempts: failed, steps } }
+    : doc
+
+const noSuchDatabase = (name: string) =>
+  new CouchError('not_found', { request: `GET ${name}`, status: 404, reason: 'Database does not exist.' })

@@ -55,7 +55,10 @@ export function createShadows(options: ShadowsOptions): Shadows {
 
     async function run(doc: StoredDoc): Promise<void> {
       const find = (id: string, until: AbortSignal | undefined) => database.find(id, {}, { signal: until })
-      const { withheld, parts } = withoutEffects({ name: database.name, find })
+      const { withheld, parts } = withoutEffects({
+        ...{ name: database.name, find },
+        findIn: (other, id, until) => database.beside(other).find(id, {}, { signal: until }),
+      })
       const execute = createExecute({
         ...{ ...parts, events: silent, telemetry: own, machines: table().machines, clock, signal, log },
         ...{ now: () => clock.now(), isShadow: true },
@@ -67,10 +70,10 @@ export function createShadows(options: ShadowsOptions): Shadows {
       if (outcome.kind !== 'stopped') tell(doc, outcome, withheld)
     }
 
-    function tell({ _id: id }: StoredDoc, outcome: Outcome, { saved, put, mails }: Withheld): void {
+    function tell({ _id: id }: StoredDoc, outcome: Outcome, { saved, put, putElsewhere, mails }: Withheld): void {
       const next = outcome.kind === 'next' ? String(outcome.doc.state) : null
       const failure = 'failure' in outcome ? { code: outcome.failure.code, reason: outcome.failure.reason } : {}
-      const would = { saves: saved.length, puts: put.length, mails: mails.length }
+      const would = { saves: saved.length, puts: put.length + putElsewhere.length, mails: mails.length }
       const about = { doc: id, type, state, outcome: outcome.kind, would: { next, ...would }, ...failure }
       const err = outcome.kind === 'failed' && outcome.stack !== undefined ? { err: { stack: outcome.stack } } : {}
       log[outcome.kind === 'failed' ? 'warn' : 'info'](

@@ -70,7 +70,12 @@ export interface Docstate {
   readonly failed_in?: string
   /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */
   readonly done?: readonly string[]
+  /** What came of the steps of its handler (`ctx.once`), by their names. */
+  readonly steps?: Steps
 }
+
+/** Results of steps, as JSON. */
+export type Steps = Readonly<Record<string, unknown>>
 
 /** How a handler runs. `docs/handler-options.md` is made from this. */
 export interface HandlerOptions<D extends object = Doc> {
@@ -200,6 +205,28 @@ export interface Context {
   /** Another document of the same database; `undefined` if it is not there. */
   find(id: string): Promise<StoredDoc | undefined>
   /** Writes another document of the same database. Throws `CouchError` with code `conflict` if it has changed. */
+  put<D extends Doc>(doc: D): Promise<D & StoredDoc>
+  /** Another database of the same server. */
+  db(name: string): OtherDatabase
+  /**
+   * Runs a step at most once for this entry, as far as anyone can know: what it returns is saved in the document before it is
+   * returned here, and a later try gets it without running the step again. Only where a worker is lost, or the save, between the effect
+   * and its save, it is not known: then an unsafe handler's document is parked, or tried again with the same key.
+   *
+   * @param name of the step, up to 100 characters: another one has another result
+   * @param step gets a key that is the same on every try, for the API that it calls; what it returns has to be JSON
+   * @example
+   * const charge = await ctx.once('charge', (key) => stripe.charges.create(order.total, { idempotencyKey: key }))
+   */
+  once<T>(name: string, step: (key: string) => T | Promise<T>): Promise<T>
+}
+
+/** A database beside the one that the document is in, for handlers. */
+export interface OtherDatabase {
+  readonly name: string
+  /** `undefined` if it is not there. Throws `CouchError`, also where there is no such database. */
+  find(id: string): Promise<StoredDoc | undefined>
+  /** Throws `CouchError` with code `conflict` if it has changed. */
   put<D extends Doc>(doc: D): Promise<D & StoredDoc>
 }
 

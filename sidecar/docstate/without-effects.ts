@@ -1,4 +1,6 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { CallOptions, Database } from '../couch/database.ts'
+import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Registry } from '../workers/registry.ts'
 import type { ContextOptions } from './context.ts'
@@ -10,6 +12,8 @@ export interface WithoutEffectsOptions {
   readonly name: string
   /** A document as it is there. */
   readonly find: (id: string, signal: AbortSignal | undefined) => Promise<StoredDoc | undefined>
+  /** The same in another database. */
+  readonly findIn: (database: string, id: string, signal: AbortSignal | undefined) => Promise<StoredDoc | undefined>
   /** What `ctx.mail.send` does beside taking the message down: what it throws is thrown there. */
   readonly onMail?: ((message: Message) => void) | undefined
 }
@@ -20,32 +24,41 @@ export interface Withheld {
   readonly saved: Doc[]
   /** By `ctx.put`. */
   readonly put: Doc[]
+  /** By `ctx.db(…).put`. */
+  readonly putElsewhere: { readonly database: string; readonly doc: Doc }[]
   readonly mails: Message[]
 }
 
 export type ContextWithoutEffects = Pick<ContextOptions, 'writer' | 'writeDoc' | 'mailer' | 'workers'> & {
-  readonly database: Pick<ContextOptions['database'], 'name' | 'find'>
+  readonly database: ContextOptions['database']
 }
 
 /** The parts of a context that write and send: here they take down what they are given, and the handler finds what it has put. */
-export function withoutEffects({ name, find, onMail }: WithoutEffectsOptions): {
+export function withoutEffects({ name, find, findIn, onMail }: WithoutEffectsOptions): {
   readonly withheld: Withheld
   readonly parts: ContextWithoutEffects
 } {
-  const withheld: Withheld = { saved: [], put: [], mails: [] }
-  const written = new Map<string, StoredDoc>()
-  const known = async (id: string, signal?: AbortSignal) => written.get(id) ?? (await find(id, signal))
+  const withheld: Withheld = { saved: [], put: [], putElsewhere: [], mails: [] }
+  const own = overlay(find)
+  const others = new Map<string, ReturnType<typeof overlay>>()
+  const otherOf = (database: string) => {
+    const known = others.get(database) ?? overlay((id, signal) => findIn(database, id, signal))
+    others.set(database, known)
+    return known
+  }
+  let steps = 0
 
   const writeDoc: WriteDoc = (attempt, next) => {
-    withheld.saved.push(next)
+    const isStep = Object.keys(attempt.steps).length > steps // it was added just before
+    if (isStep) steps += 1
+    else withheld.saved.push(next)
     attempt.doc = { ...next, _id: attempt.id, _rev: nextRev(attempt.doc._rev) }
     return Promise.resolve({ kind: 'stored' })
   }
   const writer: Writer = {
     async write(doc) {
-      if ((await known(doc._id))?._rev !== doc._rev) return { kind: 'conflict' }
-      const rev = nextRev(doc._rev)
-      written.set(doc._id, { ...doc, _rev: rev })
+      const rev = await own.put(doc)
+      if (rev === undefined) return { kind: 'conflict' }
       withheld.put.push(doc)
       return { kind: 'stored', rev }
     },
@@ -59,11 +72,36 @@ export function withoutEffects({ name, find, onMail }: WithoutEffectsOptions): {
       },
     }),
   }
-  const database = {
-    name,
-    find: (id: string, _: unknown, { signal }: { signal?: AbortSignal | undefined } = {}) => known(id, signal),
+  const beside = (database: string): Database => {
+    const other = otherOf(database)
+    const put = async (doc: Doc) => {
+      const rev = await other.put(doc)
+      const request = `PUT ${database}/${doc._id}`
+      if (rev === undefined)
+        throw new CouchError('conflict', { request, status: 409, reason: 'Document update conflict.' })
+      withheld.putElsewhere.push({ database, doc })
+      return rev
+    }
+    return { name: database, put, find: other.find } as Partial<Database> as Database
   }
+  const database = { name, find: own.find, beside }
   return { withheld, parts: { writeDoc, writer, mailer, database, workers: noWorkers } }
+}
+
+/** Documents as they are, under those that were written here. */
+function overlay(find: WithoutEffectsOptions['find']) {
+  const written = new Map<string, StoredDoc>()
+  const known = async (id: string, signal?: AbortSignal) => written.get(id) ?? (await find(id, signal))
+  return {
+    find: (id: string, _: unknown, { signal }: CallOptions = {}) => known(id, signal),
+    /** Undefined where it has changed. */
+    async put(doc: Doc): Promise<string | undefined> {
+      if ((await known(doc._id))?._rev !== doc._rev) return undefined
+      const rev = nextRev(doc._rev)
+      written.set(doc._id, { ...doc, _rev: rev })
+      return rev
+    },
+  }
 }
 
 /** Of `<number>-<hash>` the number counts up; the hash has no meaning here. */

@@ -6,7 +6,8 @@ import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
 import type { Context } from '../../sidecar/docstate/types.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
-import { createLatch, startRig, stateOf } from './rig.ts'
+import { retryDocument } from '../../sidecar/docstate/operator/retry.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 test('a handler may save its document on the way, and goes on holding it', async () => {
   const db = await freshDb('saving')
@@ -164,4 +165,130 @@ test('the signal aborts for a handler that never asked for it before its end', a
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await db.get('o')).toHaveProperty('docstate.handled'))
   expect(seen[0]!.signal.aborted).toBe(true)
+})
+
+test('a step runs once, and its result is in the document before it is returned', async () => {
+  const db = await freshDb('steps')
+  const [calls, seen]: [string[], unknown[]] = [[], []]
+  let tries = 0
+  await startRig(db, (control) =>
+    control.unsafe(
+      'order',
+      'paid',
+      async (order, ctx) => {
+        const charge = await ctx.once('charge', (key) => {
+          calls.push(key)
+          return { id: `ch_${calls.length}` }
+        })
+        seen.push(charge, docstateIn(await db.get('o'))?.steps)
+        await ctx.once('nothing', () => undefined)
+        if (++tries < 3) throw new Error('not yet')
+        return { ...order, state: 'invoiced', charge: charge.id }
+      },
+      { backoff: { baseMs: 20, capMs: 20 } },
+    ),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', charge: 'ch_1' }))
+  expect(calls).toHaveLength(1)
+  expect(seen.slice(0, 4)).toEqual([
+    { id: 'ch_1' },
+    { charge: { id: 'ch_1' } },
+    { id: 'ch_1' },
+    { charge: { id: 'ch_1' }, nothing: null },
+  ])
+  expect(await db.get('o')).not.toHaveProperty('docstate')
+})
+
+test('steps that fail run again, each with its own key, and the same when asked for twice is one', async () => {
+  const db = await freshDb('steps')
+  const calls: string[] = []
+  await startRig(db, (control) =>
+    control.safe(
+      'order',
+      'paid',
+      async (order, ctx) => {
+        const step = async (key: string) => {
+          calls.push(key)
+          if (calls.length < 2) throw new Error('the API is away')
+          return Promise.resolve(calls.length)
+        }
+        const both = await Promise.all([ctx.once('a', step), ctx.once('a', step)])
+        return { ...order, state: 'invoiced', both, other: await ctx.once('b', step) }
+      },
+      { backoff: { baseMs: 20, capMs: 20 } },
+    ),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', both: [2, 2], other: 3 }))
+  expect(calls[0]).toBe(calls[1])
+  expect(calls[2]).not.toBe(calls[0])
+})
+
+test.each([
+  ['', 1, 'ctx.once: expected a name of 1 to 100 characters'],
+  ['big', 1n, 'the step big returned what has no JSON'],
+])('a step %j that makes no sense puts the document into error', async (name, result, reason) => {
+  const db = await freshDb('steps')
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (order, ctx) => {
+      await ctx.once(name, () => result)
+      return { ...order, state: 'invoiced' }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  expect((await db.get('o')).error).toMatchObject({
+    code: 'bad_step',
+    reason: expect.stringContaining(reason) as string,
+  })
+})
+
+test('steps are kept when a document ends in error, and when it is brought back', async () => {
+  const db = await freshDb('steps')
+  let calls = 0
+  let isMended = false
+  await startRig(db, (control) =>
+    control.unsafe(
+      'order',
+      'paid',
+      async (order, ctx) => {
+        const charge = await ctx.once('charge', () => ++calls)
+        if (!isMended) throw new Reject('no_paper', 'the printer is empty')
+        return { ...order, state: 'invoiced', charge }
+      },
+      { attempts: 1 },
+    ),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
+  isMended = true
+  expect(await retryDocument(db, 'o')).toMatchObject({ kind: 'retried' })
+  await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', charge: 1 }))
+})
+
+test('a handler finds and puts documents of other databases', async () => {
+  const [db, stock] = [await freshDb('orders'), await freshDb('stock')]
+  await stock.put({ _id: 'pens', count: 10 })
+  const codes: unknown[] = []
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (order, ctx) => {
+      const other = ctx.db(stock.name)
+      const pens = await other.find('pens')
+      const { _rev } = await other.put({ ...pens!, count: Number(pens!.count) - 1 })
+      codes.push(await other.put({ ...pens! }).catch(({ code }: { code: string }) => code))
+      codes.push(await other.find('paper'))
+      codes.push(
+        await ctx
+          .db('no-such-database')
+          .put({ _id: 'x' })
+          .catch(({ code }: { code: string }) => code),
+      )
+      return { ...order, state: 'reserved', rev: _rev }
+    }),
+  )
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('reserved'))
+  expect(codes).toEqual(['conflict', undefined, 'not_found'])
+  expect(await stock.get('pens')).toMatchObject({ count: 9, _rev: (await db.get('o')).rev })
 })

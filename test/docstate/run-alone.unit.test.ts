@@ -106,6 +106,27 @@ test('a mail server that refuses, a key that is the same for each try, a time th
   expect(await run(endless, order)).toMatchObject({ outcome: 'failed', failure: { code: 'timeout' } })
 })
 
+test('steps, and documents of other databases', async () => {
+  let calls = 0
+  const charging = handlers(async (doc, ctx) => {
+    const charge = await ctx.once('charge', () => ++calls)
+    const stock = await ctx.db('stock').find('pens')
+    await ctx.db('stock').put({ ...stock!, count: 9 })
+    await expect(ctx.db('stock').put(stock!)).rejects.toMatchObject({ code: 'conflict' })
+    await expect(ctx.db('shop').find('x')).rejects.toMatchObject({ code: 'not_found' })
+    return { ...doc, state: 'invoiced', charge }
+  })
+  const databases = { stock: [{ _id: 'pens', count: 10 }] }
+  expect(await run(charging, order, { databases })).toMatchObject({
+    ...{ next: { charge: 1 }, steps: { charge: 1 }, saved: [] },
+    putElsewhere: [{ database: 'stock', doc: { _id: 'pens', count: 9 } }],
+  })
+  expect(await run(charging, order, { databases, attempt: 2, steps: { charge: 7 } })).toMatchObject({
+    next: { charge: 7 },
+  })
+  expect(calls).toBe(1)
+})
+
 test('an illegal next state, and a document that has no handler', async () => {
   const wrong = defineHandlers(machines as Machines, (control) =>
     control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'paidd' })),

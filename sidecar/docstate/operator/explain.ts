@@ -9,7 +9,7 @@ import { isOlder, isSinceNow } from '../finding/since.ts'
 import { failureOf } from '../../core/failure.ts'
 import { handlerDefaults } from '../handler-options.ts'
 import { keyOf } from '../keys.ts'
-import { failedTries, timesLost } from '../attempt.ts'
+import { failedTries, stepsDone, timesLost } from '../attempt.ts'
 import type { Registration } from '../types.ts'
 
 export interface ExplainOptions {
@@ -126,6 +126,8 @@ function happened(doc: StoredDoc): string[] {
     const { code, reason, at, version } = (doc.error ?? {}) as Record<string, string | undefined>
     lines.push(`It failed in state ${docstate.failed_in}, at ${at}${byVersion(version)}: ${code}: ${reason}`)
   }
+  const steps = Object.keys(stepsDone(docstate))
+  if (steps.length > 0) lines.push(`These steps are done, and are not run again: ${steps.join(', ')}.`)
   if (docstate?.handled) lines.push(`Its handler was done with it at ${docstate.handled}, and left it in this state.`)
   return lines
 }

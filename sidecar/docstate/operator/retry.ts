@@ -68,6 +68,7 @@ function broughtBack(doc: StoredDoc): Doc | undefined {
   const kept = {
     ...(docstate.entry !== undefined && { entry: docstate.entry }),
     ...(docstate.done && { done: docstate.done }),
+    ...(docstate.steps && { steps: docstate.steps }),
   }
   if (docstate.failed_in !== undefined) {
     const { error: _error, ...rest } = doc

@@ -1,0 +1,60 @@
+/** Steps of handlers of three workers, one of which is killed after a step and before the end of its handler. */
+import { appendFile, readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { startProcessWith, writeModule } from './own-handlers.ts'
+import { startProcess } from './process.ts'
+
+const HANDLERS = `
+  import { appendFileSync } from 'node:fs'
+  import { setTimeout as sleep } from 'node:timers/promises'
+  import { defineHandlers } from 'couchdb-sidecar'
+  const notes = new URL('notes', import.meta.url)
+  const note = (...words) => appendFileSync(notes, words.join(' ') + '\\n')
+  export default defineHandlers((control) => {
+    control.unsafe('order', 'paid', async (order, ctx) => {
+      const charge = await ctx.once('charge', (key) => {
+        note('charge', order._id, process.pid)
+        return { id: key }
+      })
+      note('charged', order._id, process.pid)
+      await sleep(3000)
+      await ctx.once('ship', () => note('ship', order._id, process.pid))
+      return { ...order, state: 'shipped', charge: charge.id }
+    }, { onLost: 'retry' })
+  })`
+
+test('a step that is done is not run again by the worker that takes over', { timeout: 120_000 }, async () => {
+  const module = await writeModule(HANDLERS)
+  const notes = new URL('notes', `file://${module}`)
+  await appendFile(notes, '')
+  const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
+  const { orders, settings } = first
+  const others = await Promise.all(['b', 'c'].map((name) => startProcess({ ...settings, SIDECAR_NAME: name })))
+  const ids = Array.from({ length: 12 }, (_, n) => `o${n}`)
+  await orders.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
+  const noted = async () =>
+    (await readFile(notes, 'utf8'))
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => line.split(' '))
+  const of = async (what: string) => (await noted()).filter(([one]) => one === what)
+  const pid = await eventually(async () => {
+    const charged = await of('charged')
+    expect(charged.length).toBeGreaterThan(0)
+    return charged[0]![2]
+  })
+  await [first.sidecar, ...others].find((worker) => String(worker.pid) === pid)!.kill()
+  const left = async () => (await orders.getMany(ids)).filter(({ state }) => state !== 'shipped')
+  await eventually(async () => expect(await left()).toEqual([]), { within: 90_000 })
+  const charges = (await of('charge')).map(([, id]) => id)
+  const charged = (await of('charged')).map(([, id]) => id)
+  expect(charged.length, 'a handler ran again').toBeGreaterThan(ids.length)
+  const again = charged.filter((id, at) => charged.indexOf(id) < at)
+  for (const id of again)
+    expect(
+      charges.filter((one) => one === id),
+      id,
+    ).toHaveLength(1)
+  for (const { _id, charge } of await orders.getMany(ids)) expect(charge, _id).toMatch(/^[\w-]{32}$/)
+})
