@@ -112,12 +112,11 @@ test('a feed that breaks, comes back, and begins anew', async () => {
   await eventually(() => expect(told).toHaveLength(1))
   proxy.next(refuse(503), ({ path }) => path.endsWith('/_changes'))
   proxy.dropConnections()
-  await eventually(() =>
-    expect(told.map(([name]) => name).slice(-3)).toEqual(['feed:broken', 'feed:broken', 'feed:connected']),
-  )
-  expect(told.at(-2)![1]).toMatchObject({
-    database: db.name,
-    code: 'overloaded',
-    retry_in_ms: expect.any(Number) as number,
+  const refused = { database: db.name, code: 'overloaded', retry_in_ms: expect.any(Number) as number }
+  await eventually(() => {
+    const broken = told.filter(([name]) => name === 'feed:broken') // by the drop, by the refusal, and where the machine is busy once more
+    expect(broken.map(([, event]) => event)).toContainEqual(expect.objectContaining(refused))
+    expect(broken.length).toBeGreaterThanOrEqual(2)
+    expect(told.at(-1)![0]).toBe('feed:connected')
   })
 })
