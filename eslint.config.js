@@ -13,7 +13,7 @@ const layers = [
   ['devices'],
   ['accounts'],
   ['deploy'],
-  ['global-changes', 'indexes', 'schedules'],
+  ['deletions', 'global-changes', 'indexes', 'schedules'],
   // what they share
   ['platform'],
   ['config', 'embedded', 'live-settings'],

@@ -9,6 +9,7 @@ import type { Couch } from '../couch/client.ts'
 import type { Job } from './jobs.ts'
 import type { Compiler } from '../deploy/compiler.ts'
 import { controlMachinesFor } from '../devices/register.ts'
+import { deletionTable } from '../deletions/deletion-table.ts'
 import { registerDevices } from '../devices/register.ts'
 import { scheduleTable } from '../schedules/schedule-table.ts'
 import { createDeviceUsers } from '../devices/users.ts'
@@ -68,7 +69,12 @@ export function createHandlerTables(options: HandlerTablesOptions): HandlerTable
   const jobs = {
     control: {
       kind: 'control',
-      table: joinHandlers([...ownIn(controlDb), control, scheduleTable(handlers.schedules, clock)]),
+      table: joinHandlers([
+        ...ownIn(controlDb),
+        control,
+        scheduleTable(handlers.schedules, clock),
+        deletionTable(handlers.deletions),
+      ]),
     },
     user: { kind: 'user', table: joinHandlers([...ofUsers, user]) },
     docstate: { kind: 'docstate', table: handlers },

@@ -39,6 +39,8 @@ export interface DispatchTable {
   readonly registrations: readonly Registration[]
   /** Those whose effects are withheld. */
   readonly shadows?: readonly Registration[]
+  /** Types of which something is done where documents are deleted. */
+  readonly deletions?: readonly { readonly type: string }[]
   readonly machines: Machines
   /** By type. */
   readonly resolvers?: ReadonlyMap<string, Resolver>
@@ -47,9 +49,21 @@ export interface DispatchTable {
 /** Where documents wait for a handler whose effects are withheld: beside the other one, of this worker or of another. */
 export const shadowOf = ({ type, state }: TypeAndState): TypeAndState => ({ type, state: `${state} (shadow)` })
 
+/** Where deleted documents wait: for one worker in each database. */
+export const deletedOf = ({ type }: { readonly type: string }): TypeAndState => ({ type, state: '(deleted)' })
+
 /** Every type and state of which documents are taken: that have a handler, or an end. Each once. */
-export function typesAndStatesOf({ registrations, shadows = [], machines }: DispatchTable): TypeAndState[] {
-  const pairs = [...registrations.map(({ type, state }) => ({ type, state })), ...shadows.map(shadowOf)]
+export function typesAndStatesOf({
+  registrations,
+  shadows = [],
+  deletions = [],
+  machines,
+}: DispatchTable): TypeAndState[] {
+  const pairs = [
+    ...registrations.map(({ type, state }) => ({ type, state })),
+    ...shadows.map(shadowOf),
+    ...deletions.map(deletedOf),
+  ]
   const all = new Map(pairs.map((pair) => [keyOf(pair.type, pair.state), pair]))
   for (const { registration } of timeoutsOf(machines).values()) {
     const { type, state } = registration

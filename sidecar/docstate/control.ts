@@ -7,6 +7,9 @@ import { scheduleFrom, withDefaults } from './handler-options.ts'
 import type { Resolver } from './conflicts/merge.ts'
 import type {
   Context,
+  Deletion,
+  DeletionHandler,
+  DeletionOptions,
   Handler,
   HandlerOptions,
   Mode,
@@ -79,12 +82,28 @@ export interface Control<M extends Machines = Machines> {
    * })
    */
   schedule(name: string, options: ScheduleOptions, handler: ScheduleHandler): void
+  /**
+   * Runs a handler for each document of a type that is deleted, in the databases of the other handlers. It gets what the deletion kept: write
+   * the document with `_deleted: true` and its type, for CouchDB's `DELETE` keeps nothing. Each run is a document of the control database,
+   * claimed, tried again and shown like any other; `ctx.database`, `ctx.find` and `ctx.put` are those of the database where it was deleted.
+   *
+   * @example
+   * control.deleted('photo', async (photo, ctx) => {
+   *   await storage.remove(photo.file, { signal: ctx.signal })
+   * })
+   */
+  deleted<T extends keyof M & string, D extends object = Doc>(
+    type: T,
+    handler: DeletionHandler<D>,
+    options?: DeletionOptions,
+  ): void
   readonly machines: M
   readonly registrations: readonly Registration[]
   /** Those whose effects are withheld. */
   readonly shadows: readonly Registration[]
   readonly resolvers: ReadonlyMap<string, Resolver>
   readonly schedules: readonly Schedule[]
+  readonly deletions: readonly Deletion[]
 }
 
 /**
@@ -102,6 +121,7 @@ export function createControl<const M extends Machines = Machines>(
   const [registrations, shadows]: [Registration[], Registration[]] = [[], []]
   const resolvers = new Map<string, Resolver>()
   const schedules: Schedule[] = []
+  const deletions: Deletion[] = []
 
   const register =
     (mode: Mode) =>
@@ -140,6 +160,23 @@ export function createControl<const M extends Machines = Machines>(
     }
   }
 
+  function deleted(type: string, handler: DeletionHandler, options: DeletionOptions = {}): void {
+    try {
+      if (deletions.some((known) => known.type === type)) {
+        throw new ConfigError([`two handlers for what is deleted of ${type}: expected one`])
+      }
+      const whose = `handler for what is deleted of ${type}`
+      refuse(typeFault(whose, type, machines))
+      withDefaults(options, `the ${whose}`)
+      for (const name of ['since', 'shadow', 'key']) {
+        if (name in options) throw new ConfigError([`the ${whose}: there is no option ${name}`])
+      }
+      deletions.push({ type, handler, options })
+    } catch (thrown) {
+      report(thrown)
+    }
+  }
+
   function report(thrown: unknown): void {
     if (!(thrown instanceof ConfigError)) throw thrown
     const place = placeIn(new Error().stack, [import.meta.url])
@@ -147,7 +184,18 @@ export function createControl<const M extends Machines = Machines>(
   }
 
   const handlers = { safe: register('safe'), unsafe: register('unsafe') }
-  return { ...handlers, resolve, schedule, machines, registrations, shadows, resolvers, schedules } as Control<M>
+  return {
+    ...handlers,
+    resolve,
+    schedule,
+    deleted,
+    deletions,
+    machines,
+    registrations,
+    shadows,
+    resolvers,
+    schedules,
+  } as Control<M>
 }
 
 function refuse(fault: string | undefined): void {

@@ -63,10 +63,10 @@ export function createEngine(options: EngineOptions): Engine {
   setMaxListeners(0, hard.signal, soft.signal, closing.signal) // one for each request, sleep and wait under way
   let started = false
   const parts = createParts(options, hard.signal, closing.signal)
-  const { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync } = parts
+  const { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync, deletions } = parts
 
   function rest(): Rest | undefined {
-    const isReading = !watch.atEnd || rowDispatcher.isReading || resync.isBusy
+    const isReading = !watch.atEnd || rowDispatcher.isReading || resync.isBusy || deletions.isBusy
     const isAtWork =
       isReading || dispatch.attempts.size + backlog.size > 0 || delayQueue.nextKept() < clock.now() + SOON_MS
     const nextAt = delayQueue.nextAt()
@@ -93,7 +93,7 @@ export function createEngine(options: EngineOptions): Engine {
       const stop = () => soft.abort(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       if (signal.aborted) stop()
-      const loops = [watch, rowDispatcher, backlog].map((loop) => loop.run(soft.signal))
+      const loops = [watch, rowDispatcher, backlog, deletions].map((loop) => loop.run(soft.signal))
       loops.push(resync.runDelayed(soft.signal), resync.runPeriodically(soft.signal))
       try {
         await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end

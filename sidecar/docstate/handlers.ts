@@ -3,7 +3,7 @@ import { ConfigError } from '../core/errors.ts'
 import { checkMachines, handlerFault } from './check-machines.ts'
 import { createControl, type Control } from './control.ts'
 import type { Resolver } from './conflicts/merge.ts'
-import type { Registration, Schedule } from './types.ts'
+import type { Deletion, Registration, Schedule } from './types.ts'
 
 /** What a module of handlers exports by default. */
 export interface HandlersModule<M extends Machines = Machines> {
@@ -41,6 +41,8 @@ export interface LoadedHandlers {
   readonly resolvers: ReadonlyMap<string, Resolver>
   /** They run in the control database, wherever the others do. */
   readonly schedules: readonly Schedule[]
+  /** Their runs are in the control database, too. */
+  readonly deletions: readonly Deletion[]
 }
 
 /** Runs the registration of a module. Throws `ConfigError` with every fault of its machines, or of its handlers. */
@@ -64,12 +66,14 @@ export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers 
   const places = registrations.map(({ type, state }) => `a handler for ${type} in state ${state}`)
   const resolvers = loaded.flatMap((handlers) => [...handlers.resolvers])
   const schedules = loaded.flatMap((handlers) => handlers.schedules)
+  const deletions = loaded.flatMap((handlers) => handlers.deletions)
   const named = [
     ...types.map((type) => `a machine for ${type}`),
     ...places,
     ...shadows.map(({ type, state }) => `a shadow handler for ${type} in state ${state}`),
     ...resolvers.map(([type]) => `a resolver for ${type}`),
     ...schedules.map(({ name }) => `a schedule of the name ${name}`),
+    ...deletions.map(({ type }) => `a handler for what is deleted of ${type}`),
   ]
   const twice = new Set(named.filter((name, index) => named.indexOf(name) !== index))
   if (twice.size > 0) throw new ConfigError([...twice].map((name) => `${name}: expected one, got two`))
@@ -78,5 +82,5 @@ export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers 
     .filter(({ type }) => Object.hasOwn(machines, type))
     .flatMap((registration) => handlerFault(registration, machines) ?? [])
   if (faults.length > 0) throw new ConfigError(faults)
-  return { machines, registrations, shadows, resolvers: new Map(resolvers), schedules }
+  return { machines, registrations, shadows, resolvers: new Map(resolvers), schedules, deletions }
 }

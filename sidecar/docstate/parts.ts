@@ -3,8 +3,15 @@ import { Semaphore } from '../core/semaphore.ts'
 import { CouchError } from '../couch/errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createCheckpointStore } from '../feed/checkpoint-store.ts'
-import { everything, type Partition } from '../workers/partitioning.ts'
-import { createClassify, IN_CONFLICT, typesAndStatesOf, type Classify, type DispatchTable } from './classify.ts'
+import { everything, type Partition, type TypeAndState } from '../workers/partitioning.ts'
+import {
+  createClassify,
+  deletedOf,
+  IN_CONFLICT,
+  typesAndStatesOf,
+  type Classify,
+  type DispatchTable,
+} from './classify.ts'
 import { createAskHeld } from './claims/ask-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
@@ -24,7 +31,10 @@ import { createReadAndDispatch } from './finding/read-and-dispatch.ts'
 import { listPagesOf, type ListPages } from './finding/pages.ts'
 import { createReadInParts } from './finding/read.ts'
 import { createResync } from './finding/resync.ts'
-import { createSince, isSinceNow } from './finding/since.ts'
+import { createDeletions } from './finding/deletions.ts'
+import { createFeedPlaces } from './finding/feed-places.ts'
+import { createSelectedChanges } from './finding/selected-changes.ts'
+import { createListSince, isSinceNow } from './finding/since.ts'
 import { Watch } from './finding/watch.ts'
 import { createRunAttempt } from './run-attempt.ts'
 import { createTelemetry } from './telemetry.ts'
@@ -113,11 +123,13 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   })
   const readInParts = createReadInParts(database, dispatch.attempts, log)
   const readAndDispatch = createReadAndDispatch(dispatch, readInParts)
-  const since = createSince({ database, control, clock, random })
+  const places = createFeedPlaces({ database, control, clock, random })
+  const selectedChanges = createSelectedChanges(database)
+  const listSince = createListSince(places, selectedChanges)
   const listAll = listPagesOf(database)
   const listPages: ListPages = (pair, status, until, signal) =>
     status === 'ready' && current.sinceNow.some((one) => one.type === pair.type && one.state === pair.state)
-      ? since.pages(pair, signal)
+      ? listSince(pair, signal)
       : listAll(pair, status, until, signal)
   const backlog = new Backlog({ listPages, partition, readAndDispatch, clock, random, log })
   let isEarly = true
@@ -127,12 +139,13 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     isLeftToList: (doc) =>
       current.sinceNow.some(({ type, state }) => type === doc.type && state === doc.state) &&
       ['ready', 'untimed'].includes(classify(doc, clock.now()).kind),
+    onDeleted: () => deletions.soon(),
     onUndeclared: () => visit && resync.soon(), // one that is followed is listed every minute
   })
   const checkpoints = visit?.checkpoints ?? createCheckpointStore(database, worker)
   const watch = new Watch({
     ...{ database, partition, rowDispatcher, checkpoints, telemetry, clock, random, log },
-    onStart: (stopped) => since.begin(current.sinceNow, visit?.first, stopped),
+    onStart: (stopped) => places.begin(placed(), visit?.first, stopped),
     onCaughtUp() {
       if (isEarly && current.sinceNow.length > 0) resync.soon()
       isEarly = false
@@ -140,9 +153,9 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     onRestarted: () => (isEarly = true),
     async onReplaced(stopped) {
       dispatch.forgetPast()
-      since.replaced()
+      places.clear()
       await prepare(stopped)
-      await since.begin(current.sinceNow, undefined, stopped)
+      await places.begin(placed(), undefined, stopped)
     },
     onDdoc: matchAgain,
     ...(heartbeatMs && { heartbeatMs }),
@@ -159,6 +172,17 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       await dispatch.attempts.whenIdle()
     },
   })
+
+  const deletions = createDeletions({
+    ...{ database, control, partition, places, selectedChanges, clock, random, log },
+    table: () => current.table,
+    everyMs: resyncMs,
+  })
+
+  /** What has a place in the feed. */
+  function placed({ sinceNow, table } = current): readonly TypeAndState[] {
+    return [...sinceNow, ...(table.deletions ?? []).map(deletedOf)]
+  }
 
   /** What is handled now: after a deploy it may be more. */
   function workOut(table: DispatchTable) {
@@ -192,12 +216,12 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     const table = (await options.matchAgain?.(rev, stopped)) ?? current.table
     if (table === current.table) return
     const next = workOut(table)
-    await since.begin(next.sinceNow, undefined, stopped)
+    await places.begin(placed(next), undefined, stopped)
     current = next
     resync.soon()
   }
 
-  return { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync }
+  return { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync, deletions }
 }
 
 /** Where handlers have keys, an id does not say whose the document is. */

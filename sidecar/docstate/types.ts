@@ -281,6 +281,22 @@ export interface Schedule {
   readonly handler: ScheduleHandler
 }
 
+/** A document that was deleted: what its last revision kept. */
+export interface Tombstone extends StoredDoc {
+  readonly _deleted: true
+}
+
+export type DeletionHandler<D extends object = Doc> = (deleted: D & Tombstone, ctx: Context) => Promise<void>
+
+export type DeletionOptions = Omit<HandlerOptions, 'since' | 'shadow' | 'key'>
+
+/** What is to be done where documents of a type are deleted. */
+export interface Deletion {
+  readonly type: string
+  readonly options: DeletionOptions
+  readonly handler: DeletionHandler
+}
+
 /** What came of one run, closed: one function makes it from the run, one turns it into a document. */
 export type Outcome =
   | { readonly kind: 'next'; readonly doc: Doc }

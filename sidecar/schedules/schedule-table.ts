@@ -10,13 +10,13 @@ import { isoTime, type Clock } from '../core/clock.ts'
 import { parseCron, type Cron } from '../core/cron.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
+import { AFTER_RUN } from '../docstate/after-run.ts'
 import { createControl } from '../docstate/control.ts'
 import { forget, UNTIL_DONE } from '../docstate/handler-options.ts'
 import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
 import type { Context, Schedule, ScheduledRun } from '../docstate/types.ts'
 import { runId, typeOf, waiting } from './documents.ts'
 
-const WEEK_MS = 7 * 24 * 3_600_000
 /** A due time that is so long ago was missed. */
 export const MISSED_MS = 60_000
 
@@ -24,12 +24,7 @@ const machine = {
   waiting: { create: 'sidecar', next: { due: 'sidecar' }, timeout: { at: 'due_at', next: 'due' } },
   due: { mode: 'safe', next: { waiting: 'sidecar' } },
   run: { mode: 'unsafe', create: 'sidecar', next: { done: 'sidecar' } },
-  done: { next: { over: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'over' } },
-  over: { mode: 'safe', next: {} },
-  error: {
-    next: { run: 'sidecar', waiting: 'sidecar', over: 'sidecar' },
-    timeout: { afterMs: 4 * WEEK_MS, next: 'over' },
-  },
+  ...AFTER_RUN,
 } as const satisfies Machines[string]
 
 /** What these schedules ask for in the control database. */

@@ -25,6 +25,8 @@ export interface RowDispatcherOptions {
   readonly isEarly: () => boolean
   /** Whether it is such a handler's, and its list tells whether it is new. */
   readonly isLeftToList: (doc: StoredDoc) => boolean
+  /** Among the rows that were taken is one of a deleted document. */
+  readonly onDeleted: () => void
   /** Among the rows that were taken is a document in a state that its machine does not declare. */
   readonly onUndeclared: () => void
 }
@@ -66,14 +68,16 @@ export class RowDispatcher {
 
   /** Resolves when there is room for more; `progress` learns what becomes of each row. */
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
-    const { dispatch, classify, clock, onUndeclared } = this.#options
+    const { dispatch, classify, clock, onUndeclared, onDeleted } = this.#options
     const isEarly = this.#options.isEarly()
     let hasUndeclared = false
+    let hasDeleted = false
     let wanted = 0
     for (const row of rows) {
       const { seq, id, rev, branched, doc, deleted, bytes } = row
       const classification = doc && !deleted ? classify(doc, clock.now()) : undefined
       hasUndeclared ||= classification?.kind === 'undeclared'
+      hasDeleted ||= deleted
       if (deleted || (classification && isIdle(classification))) {
         dispatch.pass(id, rev)
         progress.skip(seq)
@@ -90,6 +94,7 @@ export class RowDispatcher {
     }
     this.#wantsDocs = wanted > rows.length * WANTED
     if (hasUndeclared) onUndeclared()
+    if (hasDeleted) onDeleted()
     this.#changes.changed()
     await this.#changes.until(() => this.#unread.size < MOST_UNREAD, signal)
   }

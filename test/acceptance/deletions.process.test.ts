@@ -1,0 +1,65 @@
+/** Deletions while three workers share the work and one of them is killed: each is seen to, and none twice. */
+import { appendFile, readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { startProcessWith, writeModule } from './own-handlers.ts'
+import { startProcess } from './process.ts'
+
+const HANDLERS = `
+  import { appendFileSync } from 'node:fs'
+  import { setTimeout as sleep } from 'node:timers/promises'
+  import { defineHandlers } from 'couchdb-sidecar'
+  const notes = new URL('notes', import.meta.url)
+  export default defineHandlers((control) => {
+    control.safe('photo', 'listed', async () => undefined)
+    control.deleted('photo', async (photo, ctx) => {
+      await sleep(20)
+      appendFileSync(notes, [photo._id, photo.file, ctx.database, process.pid].join(' ') + '\\n')
+    }, { onLost: 'retry', concurrency: 4 })
+  })`
+
+test('each deletion is seen to, with what it kept', { timeout: 120_000 }, async () => {
+  const module = await writeModule(HANDLERS)
+  const notes = new URL('notes', `file://${module}`)
+  await appendFile(notes, '')
+  const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
+  const { control, orders: photos, settings } = first
+  const others = await Promise.all(['b', 'c'].map((name) => startProcess({ ...settings, SIDECAR_NAME: name })))
+  const noted = async () =>
+    (await readFile(notes, 'utf8'))
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => line.split(' '))
+
+  async function bringAndDelete(count: number, prefix: string): Promise<string[]> {
+    const ids = Array.from({ length: count }, (_, n) => `${prefix}${n}`)
+    await photos.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'photo', state: 'listed', file: `${_id}.jpg` })))
+    await eventually(async () =>
+      expect((await photos.getMany(ids)).filter(({ docstate }) => docstate !== undefined)).toHaveLength(count),
+    )
+    const docs = await photos.getMany(ids)
+    await photos.bulk(
+      docs.map(({ _id, _rev, file }) => JSON.stringify({ _id, _rev, type: 'photo', file, _deleted: true })),
+    )
+    return ids
+  }
+  const deleted = await bringAndDelete(150, 'early')
+  await eventually(async () => expect((await noted()).length).toBeGreaterThan(10))
+  await first.sidecar.kill()
+  deleted.push(...(await bringAndDelete(50, 'late')))
+  await eventually(
+    async () => {
+      const seen = new Set((await noted()).map(([id]) => id))
+      expect(deleted.filter((id) => !seen.has(id))).toEqual([])
+    },
+    { within: 90_000 },
+  )
+  await Promise.all(others.map((worker) => worker.stop()))
+  const all = await noted()
+  for (const [id, file, database] of all) expect([file, database]).toEqual([`${id}.jpg`, photos.name])
+  const twice = all.map(([id]) => id).filter((id, at, ids) => ids.indexOf(id) < at)
+  expect(twice.length, 'only what ran in the worker that was killed').toBeLessThanOrEqual(4)
+  await expect(
+    control.member.put({ _id: `deletion:${photos.name}:x`, type: 'deletion/photo', state: 'run' }),
+  ).rejects.toMatchObject({ code: 'forbidden' })
+})

@@ -1,0 +1,129 @@
+/** Handlers for what is deleted: each deletion once, with what it kept. */
+import { expect, test } from 'vitest'
+import type { Machines } from '../../ddocs/machine.ts'
+import type { Database } from '../../sidecar/couch/database.ts'
+import { deletionTable } from '../../sidecar/deletions/deletion-table.ts'
+import { createControl } from '../../sidecar/docstate/control.ts'
+import type { Context, DeletionOptions, Tombstone } from '../../sidecar/docstate/types.ts'
+import { freshDb } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+import { startRig } from '../docstate/rig.ts'
+
+interface Start {
+  readonly db: Database
+  readonly control: Database
+  readonly handler: (deleted: Tombstone, ctx: Context) => Promise<void>
+  readonly options?: DeletionOptions
+  readonly worker?: string
+}
+
+/** The engine of the database, and that of the control database, in which the runs are. */
+async function start({ db, control, handler, options = {}, worker = 'one' }: Start) {
+  const handlers = createControl<Machines>({})
+  handlers.deleted('photo', handler, options)
+  const table = deletionTable(handlers.deletions)
+  const own = await startRig(db, () => undefined, { table: handlers, control, worker, resyncMs: 500 })
+  const runs = await startRig(control, () => undefined, { table, machines: table.machines, worker, resyncMs: 500 })
+  await eventually(() => expect(own.engine.rest()).toBeDefined())
+  return { ...own, stop: () => Promise.all([own.stop(), runs.stop()]) }
+}
+
+const photo = (_id: string) => ({ _id, type: 'photo', state: 'listed', file: `${_id}.jpg` })
+
+/** As an app does it that wants something to be done: with its type. */
+async function discard(db: Database, id: string) {
+  const { _id, _rev, type, file } = await db.get(id)
+  await db.put({ _id, _rev, type, file, _deleted: true })
+}
+
+async function databases() {
+  const [db, control] = [await freshDb('deletions'), await freshDb('deletions-control')]
+  for (const id of ['old', 'a', 'b', 'c', 'plain']) await db.put(photo(id))
+  await discard(db, 'old')
+  await new Promise((resolve) => setTimeout(resolve, 1100)) // CouchDB says in seconds when a database was made
+  return { db, control }
+}
+
+const statesIn = async (control: Database) => (await control.withPrefix('deletion:')).map(({ state }) => state)
+
+test('gets what the deletion kept, with the database where it was; what was deleted before is left alone', async () => {
+  const { db, control } = await databases()
+  const seen: unknown[] = []
+  const handler = async (deleted: Tombstone, ctx: Context) => {
+    await ctx.put({ _id: `note-${deleted._id}`, type: 'note' })
+    seen.push([deleted._id, deleted.file, deleted._deleted, ctx.database, (await ctx.find('b'))?.file])
+    await expect(ctx.save(deleted)).rejects.toThrow('expected ctx.put')
+  }
+  await start({ db, control, handler })
+  await discard(db, 'a')
+  await db.remove('plain', (await db.get('plain'))._rev) // keeps nothing, not even its type
+  await eventually(() => expect(seen).toEqual([['a', 'a.jpg', true, db.name, 'b.jpg']]))
+  expect(await db.get('note-a')).toMatchObject({ type: 'note' })
+  await eventually(async () => expect(await statesIn(control)).toEqual(['done']))
+  await discard(db, 'b')
+  await eventually(() => expect(seen).toHaveLength(2))
+})
+
+test('what is deleted while no worker is there is seen to by the next, also one without a checkpoint, and once', async () => {
+  const { db, control } = await databases()
+  const seen: string[] = []
+  const handler = (deleted: Tombstone) => Promise.resolve(void seen.push(deleted._id))
+  const first = await start({ db, control, handler, worker: 'one' })
+  await discard(db, 'a')
+  await eventually(() => expect(seen).toEqual(['a']))
+  await first.stop()
+  await discard(db, 'b')
+  await start({ db, control, handler, worker: 'two' })
+  await eventually(() => expect(seen).toEqual(['a', 'b']))
+  await start({ db, control, handler, worker: 'three' })
+  await discard(db, 'c')
+  await eventually(() => expect(seen).toEqual(['a', 'b', 'c']))
+  await eventually(async () => expect(await statesIn(control)).toEqual(['done', 'done', 'done']))
+  expect(seen).toHaveLength(3)
+})
+
+test('is tried again, ends in error, and a document that comes and goes again is another deletion', async () => {
+  const { db, control } = await databases()
+  const seen: string[] = []
+  const handler = (deleted: Tombstone) => {
+    seen.push(deleted._id)
+    return seen.length < 3 ? Promise.reject(new Error('the storage is away')) : Promise.resolve()
+  }
+  await start({ db, control, handler, options: { attempts: 2, backoff: { baseMs: 20, capMs: 20 } } })
+  await discard(db, 'a')
+  await eventually(async () => expect(await statesIn(control)).toEqual(['error']))
+  await db.put(photo('a'))
+  await discard(db, 'a')
+  await eventually(async () => expect((await statesIn(control)).sort()).toEqual(['done', 'error']))
+  expect(seen).toEqual(['a', 'a', 'a'])
+})
+
+test('thousands are seen to', async () => {
+  const { db, control } = await databases()
+  let count = 0
+  await start({ db, control, handler: () => Promise.resolve(void (count += 1)) })
+  const ids = Array.from({ length: 1200 }, (_, n) => `p${n}`)
+  await db.bulk(ids.map((id) => JSON.stringify(photo(id))))
+  const docs = await db.getMany(ids)
+  await db.bulk(docs.map(({ _id, _rev }) => JSON.stringify({ _id, _rev, type: 'photo', _deleted: true })))
+  await eventually(() => expect(count).toBe(1200), { within: 60_000 })
+})
+
+test.each([
+  [{ since: 'now' }, 'there is no option since'],
+  [{ key: () => 'x' }, 'there is no option key'],
+  [{ attempts: 0 }, 'attempts: expected a whole number from 1 on, got 0'],
+])('options that make no sense are a fault: %j', (options, named) => {
+  const control = createControl<Machines>({})
+  const register = () => control.deleted('photo', () => Promise.resolve(), options as DeletionOptions)
+  expect(register).toThrow(named)
+  expect(register).toThrow('the handler for what is deleted of photo')
+})
+
+test('there is one for a type, which has a machine if there are any', () => {
+  const control = createControl<Machines>({ photo: { listed: {} } })
+  const register = (type: string) => () => control.deleted(type, () => Promise.resolve())
+  register('photo')()
+  expect(register('photo')).toThrow('two handlers for what is deleted of photo: expected one')
+  expect(register('foto')).toThrow('got foto (did you mean photo?)')
+})
