@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import type { Database } from '../couch/database.ts'
@@ -50,7 +49,7 @@ export function createShadows(options: ShadowsOptions): Shadows {
     telemetry.counts.countAs(registration, shadowOf(registration))
     const own: Telemetry = { ...createTelemetry(silent, database.name), counts: telemetry.counts }
     const semaphore = new Semaphore(() => registration.options.concurrency)
-    const known = new LRUCache<string, string>({ max: MOST_KNOWN })
+    const known = new Map<string, string>() // entries by id, the oldest first
     let isLeftOut = false
 
     async function run(doc: StoredDoc): Promise<void> {
@@ -95,7 +94,9 @@ export function createShadows(options: ShadowsOptions): Shadows {
         isLeftOut = true
         return
       }
+      known.delete(doc._id)
       known.set(doc._id, entry)
+      if (known.size > MOST_KNOWN) known.delete(known.keys().next().value!)
       void semaphore
         .run(() => run(doc), false, closing)
         .catch((err: unknown) => {
