@@ -24,14 +24,20 @@ const { createEvents } = (await built('events/channels.js')) as typeof channels
 const { createRegistry } = (await built('workers/registry.js')) as typeof registries
 
 keepHeapSmall()
-const { url, name, mode, count, machines } = JSON.parse(process.argv[2]!) as EngineJob
+const { url, name, mode, count, machines, hasOptions } = JSON.parse(process.argv[2]!) as EngineJob
 const couch = createCouch({ url })
 const control = createControl(machines)
 let ran = 0
-control[mode]('order', 'paid', async (doc) => {
-  ran += 1
-  return { ...doc, state: 'invoiced' }
-})
+const options = { key: ({ _id }: { _id: string }) => _id.slice(-3), limit: { count: 1_000_000, per: '1s' } } as const
+control[mode](
+  'order',
+  'paid',
+  async (doc) => {
+    ran += 1
+    return { ...doc, state: 'invoiced' }
+  },
+  hasOptions ? options : {},
+)
 const log = pino({ level: 'warn' })
 const events = createEvents({ log })
 const database = couch.db(name)

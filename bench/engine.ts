@@ -9,6 +9,8 @@ export interface EngineJob {
   readonly mode: 'safe' | 'unsafe'
   readonly count: number
   readonly machines: Machines
+  /** With a key that every thousandth document has, and a limit that is never reached. */
+  readonly hasOptions?: boolean
 }
 
 export interface EngineResult {

@@ -43,6 +43,8 @@ const GOALS = {
 const LOOP_PART = 10
 /** Processor of CouchDB for an unsafe document over the limit's. */
 const SERVER_GOAL = 1.15
+/** What a handler with a key and a limit may lose. */
+const OPTIONS_GOAL = 0.8
 
 export async function measureThroughput(options: ThroughputOptions): Promise<Line[]> {
   const { couch, url, serverPid, count, rounds, versions, guarded, progress } = options
@@ -85,6 +87,10 @@ export async function measureThroughput(options: ThroughputOptions): Promise<Lin
         await time(nameOf(mode, version), version, machines, ({ name }) =>
           runEngine(version.folder, { url, name, mode, count, machines }),
         )
+      if (!guarded)
+        await time(withOptions(mode), own!, machines, ({ name }) =>
+          runEngine(own!.folder, { url, name, mode, count, machines, hasOptions: true }),
+        )
     }
     await time('loop', own!, guarded ? orderMachines('unsafe') : {}, (db) => runLoop(couch, url, db), count / LOOP_PART)
   }
@@ -105,6 +111,11 @@ export async function measureThroughput(options: ThroughputOptions): Promise<Lin
       const name = nameOf(mode, version)
       const [engine, limit] = [of(name), of(`limit of ${mode}`)]
       lines.push(line(name), ratio(`${name} / limit`, engine.perSecond / limit.perSecond, goals[mode]))
+      if (!guarded && version === own) {
+        lines.push(line(withOptions(mode)))
+        const loss = of(withOptions(mode)).perSecond / engine.perSecond
+        lines.push(ratio(`${withOptions(mode)} / without`, loss, OPTIONS_GOAL))
+      }
       if (mode === 'unsafe') {
         const server = engine.serverMs / limit.serverMs
         lines.push(ratio(`processor of CouchDB, ${name} / limit`, server, SERVER_GOAL, true))
@@ -117,6 +128,8 @@ export async function measureThroughput(options: ThroughputOptions): Promise<Lin
   )
   return lines
 }
+
+const withOptions = (mode: string) => `${mode} handler with a key and a limit`
 
 const nameOf = (mode: string, { name }: Version) => `${mode} handler${name && ` of ${name}`}`
 
