@@ -12,7 +12,6 @@ import { collectHandlers, type HandlersModule } from './handlers.ts'
 import type { Message } from './mail.ts'
 import { createSaveOutcome } from './save-outcome.ts'
 import { createTelemetry } from './telemetry.ts'
-import { CouchError } from '../couch/errors.ts'
 import type { Outcome, Steps } from './types.ts'
 import { nextRev, withoutEffects } from './without-effects.ts'
 
@@ -82,12 +81,13 @@ export async function run<M extends Machines>(
   const { attempt: number = 1, documents = [], databases = {}, steps = {}, database: name = 'test', onMail } = options
   const others = new Map(documents.map((one) => [one._id, withRev(one)]))
   const find = (id: string) => Promise.resolve(others.get(id))
-  const findIn = async (other: string, id: string) => {
-    if (!Object.hasOwn(databases, other)) throw noSuchDatabase(other)
-    const found = databases[other]!.find(({ _id }) => _id === id)
+  const findIn = (other: string, id: string) => {
+    const docs = Object.hasOwn(databases, other) ? databases[other]! : []
+    const found = docs.find(({ _id }) => _id === id)
     return Promise.resolve(found && withRev(found))
   }
-  const { withheld, parts } = withoutEffects({ name, onMail, find, findIn })
+  const hasDatabase = (other: string) => Object.hasOwn(databases, other)
+  const { withheld, parts } = withoutEffects({ name, onMail, find, findIn, hasDatabase })
 
   const attempt = new Attempt(registration, withTries(withRev(doc), number - 1, steps), 'test/1')
   const over = new AbortController()
@@ -133,6 +133,3 @@ const withTries = (doc: StoredDoc, failed: number, steps: Steps): StoredDoc =>
   failed > 0 || Object.keys(steps).length > 0
     ? { ...doc, docstate: { state: doc.state, entry: doc._rev, attempts: failed, steps } }
     : doc
-
-const noSuchDatabase = (name: string) =>
-  new CouchError('not_found', { request: `GET ${name}`, status: 404, reason: 'Database does not exist.' })

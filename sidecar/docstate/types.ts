@@ -224,9 +224,9 @@ export interface Context {
 /** A database beside the one that the document is in, for handlers. */
 export interface OtherDatabase {
   readonly name: string
-  /** `undefined` if it is not there. Throws `CouchError`, also where there is no such database. */
+  /** `undefined` if it is not there, or the database is not. Throws `CouchError`. */
   find(id: string): Promise<StoredDoc | undefined>
-  /** Throws `CouchError` with code `conflict` if it has changed. */
+  /** Throws `CouchError`: with code `conflict` if it has changed, with `not_found` where there is no such database. */
   put<D extends Doc>(doc: D): Promise<D & StoredDoc>
 }
 

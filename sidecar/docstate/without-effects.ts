@@ -3,6 +3,8 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Registry } from '../workers/registry.ts'
+import { stepsDone } from './attempt.ts'
+import { docstateOf } from './classify.ts'
 import type { ContextOptions } from './context.ts'
 import type { Message } from './mail.ts'
 import type { WriteDoc } from './write-doc.ts'
@@ -14,6 +16,8 @@ export interface WithoutEffectsOptions {
   readonly find: (id: string, signal: AbortSignal | undefined) => Promise<StoredDoc | undefined>
   /** The same in another database. */
   readonly findIn: (database: string, id: string, signal: AbortSignal | undefined) => Promise<StoredDoc | undefined>
+  /** Whether there is such a database. Default there is any. */
+  readonly hasDatabase?: ((name: string) => boolean) | undefined
   /** What `ctx.mail.send` does beside taking the message down: what it throws is thrown there. */
   readonly onMail?: ((message: Message) => void) | undefined
 }
@@ -34,7 +38,7 @@ export type ContextWithoutEffects = Pick<ContextOptions, 'writer' | 'writeDoc' |
 }
 
 /** The parts of a context that write and send: here they take down what they are given, and the handler finds what it has put. */
-export function withoutEffects({ name, find, findIn, onMail }: WithoutEffectsOptions): {
+export function withoutEffects({ name, find, findIn, hasDatabase = () => true, onMail }: WithoutEffectsOptions): {
   readonly withheld: Withheld
   readonly parts: ContextWithoutEffects
 } {
@@ -46,12 +50,8 @@ export function withoutEffects({ name, find, findIn, onMail }: WithoutEffectsOpt
     others.set(database, known)
     return known
   }
-  let steps = 0
-
   const writeDoc: WriteDoc = (attempt, next) => {
-    const isStep = Object.keys(attempt.steps).length > steps // it was added just before
-    if (isStep) steps += 1
-    else withheld.saved.push(next)
+    if (stepsIn(next) === stepsIn(attempt.doc)) withheld.saved.push(next) // or it is the result of a step
     attempt.doc = { ...next, _id: attempt.id, _rev: nextRev(attempt.doc._rev) }
     return Promise.resolve({ kind: 'stored' })
   }
@@ -75,8 +75,10 @@ export function withoutEffects({ name, find, findIn, onMail }: WithoutEffectsOpt
   const beside = (database: string): Database => {
     const other = otherOf(database)
     const put = async (doc: Doc) => {
-      const rev = await other.put(doc)
       const request = `PUT ${database}/${doc._id}`
+      if (!hasDatabase(database))
+        throw new CouchError('not_found', { request, status: 404, reason: 'Database does not exist.' })
+      const rev = await other.put(doc)
       if (rev === undefined)
         throw new CouchError('conflict', { request, status: 409, reason: 'Document update conflict.' })
       withheld.putElsewhere.push({ database, doc })
@@ -87,6 +89,8 @@ export function withoutEffects({ name, find, findIn, onMail }: WithoutEffectsOpt
   const database = { name, find: own.find, beside }
   return { withheld, parts: { writeDoc, writer, mailer, database, workers: noWorkers } }
 }
+
+const stepsIn = (doc: Doc): number => Object.keys(stepsDone(docstateOf(doc))).length
 
 /** Documents as they are, under those that were written here. */
 function overlay(find: WithoutEffectsOptions['find']) {

@@ -113,15 +113,18 @@ test('steps, and documents of other databases', async () => {
     const stock = await ctx.db('stock').find('pens')
     await ctx.db('stock').put({ ...stock!, count: 9 })
     await expect(ctx.db('stock').put(stock!)).rejects.toMatchObject({ code: 'conflict' })
-    await expect(ctx.db('shop').find('x')).rejects.toMatchObject({ code: 'not_found' })
+    expect(await ctx.db('shop').find('x')).toBeUndefined()
+    await expect(ctx.db('shop').put({ _id: 'x' })).rejects.toMatchObject({ code: 'not_found' })
+    await ctx.save({ ...doc, note: 'charged' })
     return { ...doc, state: 'invoiced', charge }
   })
   const databases = { stock: [{ _id: 'pens', count: 10 }] }
   expect(await run(charging, order, { databases })).toMatchObject({
-    ...{ next: { charge: 1 }, steps: { charge: 1 }, saved: [] },
+    ...{ next: { charge: 1 }, steps: { charge: 1 }, saved: [{ note: 'charged' }] },
     putElsewhere: [{ database: 'stock', doc: { _id: 'pens', count: 9 } }],
   })
   expect(await run(charging, order, { databases, attempt: 2, steps: { charge: 7 } })).toMatchObject({
+    saved: [{ note: 'charged' }],
     next: { charge: 7 },
   })
   expect(calls).toBe(1)
