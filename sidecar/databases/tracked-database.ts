@@ -1,6 +1,7 @@
 import type { Seq } from '../couch/documents.ts'
 import { hasNews, type Extent } from '../couch/shard-seqs.ts'
 import type { Reading } from '../couch/survey.ts'
+import type { Place } from '../docstate/finding/feed-places.ts'
 import type { Waits } from '../docstate/waits.ts'
 import type { Bell } from '../feed/bell.ts'
 import type { CheckpointStore, KeptCheckpoint } from '../feed/checkpoint-store.ts'
@@ -36,6 +37,8 @@ export interface Known {
   done: Extent | undefined
   /** How far it was when all were looked at since the last break, with the files of all readings. */
   reading: Reading | undefined
+  /** How far handlers have come that take only what is new; undefined if there are none. */
+  places: Map<string, Place> | undefined
   /** Where it was at the first look of this process. */
   first: Seq | undefined
   /** The checkpoint that was compared with it. */
@@ -50,7 +53,14 @@ export interface OpenVisit {
 
 const nothing = (): Known => ({
   ...{ matched: undefined, checkpoints: undefined, checkpoint: undefined, breaks: 0 },
-  ...{ waits: undefined, done: undefined, reading: undefined, first: undefined, compared: undefined },
+  ...{
+    waits: undefined,
+    done: undefined,
+    reading: undefined,
+    places: undefined,
+    first: undefined,
+    compared: undefined,
+  },
 })
 
 export const createTracked = (name: string): TrackedDatabase => ({

@@ -7,6 +7,7 @@ import { extentOf, filesAfter, furthest, hasNews, isBehind, type Extent } from '
 import type { Reading } from '../couch/survey.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import { createWaits } from '../docstate/waits.ts'
+import type { Place } from '../docstate/finding/feed-places.ts'
 import type { Bell } from '../feed/bell.ts'
 import { pagesOf } from '../feed/change.ts'
 import { createCheckpointStore, type CheckpointStore } from '../feed/checkpoint-store.ts'
@@ -104,6 +105,7 @@ export async function visit(
     visit: {
       checkpoints,
       first: known.checkpoint?.seq ?? known.first,
+      places: (known.places ??= new Map<string, Place>()),
       listFirst,
       nextAt: listFirst ? undefined : rest?.nextAt,
       waits: (known.waits ??= createWaits(() => clock.ticks())),
@@ -148,6 +150,7 @@ export async function visit(
     } finally {
       leaving.abort(new Error('the visit is over'))
       await running
+      if (known.places?.size === 0) known.places = undefined
       if (known.waits?.size === 0) known.waits = undefined // thousands of databases wait for nothing
     }
   })

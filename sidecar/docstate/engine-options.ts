@@ -12,6 +12,7 @@ import type { Partition } from '../workers/partitioning.ts'
 import type { DispatchTable } from './classify.ts'
 import type { Counters } from './counters.ts'
 import type { HandlerLimits } from './handler-limits.ts'
+import type { Place } from './finding/feed-places.ts'
 import type { ReadFeed } from './finding/watch.ts'
 import type { MailBinding } from './mail.ts'
 import type { Quarantine } from './quarantine.ts'
@@ -71,6 +72,8 @@ export interface Visit {
   readonly listFirst: boolean
   /** Otherwise: when the next of them is due, milliseconds since the epoch. */
   readonly nextAt: number | undefined
+  /** Of its handlers, by their ids; goes on from visit to visit. */
+  readonly places: Map<string, Place>
   /** Goes on from visit to visit: each would wait for a whole lease. */
   readonly waits: Waits
 }

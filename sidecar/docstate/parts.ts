@@ -123,7 +123,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   })
   const readInParts = createReadInParts(database, dispatch.attempts, log)
   const readAndDispatch = createReadAndDispatch(dispatch, readInParts)
-  const places = createFeedPlaces({ database, control, clock, random })
+  const places = createFeedPlaces({ database, control, known: visit?.places, clock, random })
   const selectedChanges = createSelectedChanges(database)
   const listSince = createListSince(places, selectedChanges)
   const listAll = listPagesOf(database)

@@ -7,6 +7,7 @@ import { createControl } from '../../sidecar/docstate/control.ts'
 import type { Context, DeletionOptions, Tombstone } from '../../sidecar/docstate/types.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { createPrefix, make, startVisits } from '../databases/rig.ts'
 import { startRig } from '../docstate/rig.ts'
 
 interface Start {
@@ -96,6 +97,36 @@ test('is tried again, ends in error, and a document that comes and goes again is
   await discard(db, 'a')
   await eventually(async () => expect((await statesIn(control)).sort()).toEqual(['done', 'error']))
   expect(seen).toEqual(['a', 'a', 'a'])
+})
+
+test('in databases that are visited now and then, too', async () => {
+  const prefix = createPrefix()
+  const control = await freshDb('deletions-control')
+  const handlers = createControl<Machines>({})
+  const seen: string[] = []
+  handlers.deleted('photo', (deleted, ctx) => Promise.resolve(void seen.push(`${ctx.database} ${deleted._id}`)))
+  const runs = deletionTable(handlers.deletions)
+  await startRig(control, () => undefined, { table: runs, machines: runs.machines, resyncMs: 500 })
+  const rig = startVisits(prefix, {
+    ...{ control, lookAgainMs: [600_000, 600_000] },
+    register: (table) => {
+      table.safe('photo', 'listed', () => Promise.resolve())
+      table.deleted('photo', handlers.deletions[0]!.handler)
+    },
+  })
+  const [db] = await make(rig, `${prefix}-db-a`)
+  await db!.put(photo('a'))
+  rig.tell(db!.name, 'created')
+  const isAtRest = () => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 })
+  await eventually(isAtRest)
+  for (const id of ['a', 'b']) {
+    if (id === 'b') await db!.put(photo(id))
+    await discard(db!, id)
+    rig.tell(db!.name)
+    await eventually(() => expect(seen).toContain(`${db!.name} ${id}`))
+    await eventually(isAtRest)
+  }
+  expect(seen).toHaveLength(2)
 })
 
 test('thousands are seen to', async () => {

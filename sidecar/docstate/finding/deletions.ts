@@ -86,7 +86,9 @@ export function createDeletions(options: DeletionsOptions): Deletions {
 
   async function look(signal: AbortSignal): Promise<void> {
     for (const { type } of table().deletions ?? []) {
-      if (partition.isOurs(deletedOf({ type }), database.name)) await makeAll(type, signal)
+      const pair = deletedOf({ type })
+      if (partition.isOurs(pair, database.name)) await makeAll(type, signal)
+      else places.forget(pair)
     }
   }
 

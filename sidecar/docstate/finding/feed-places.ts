@@ -11,6 +11,8 @@ export interface FeedPlacesOptions {
   readonly database: Database
   /** The control database, where the places are kept: no client writes there. */
   readonly control: Database
+  /** Those that were read before, by their ids. Default none. */
+  readonly known?: Map<string, Place> | undefined
   readonly clock: Clock
   readonly random: Random
 }
@@ -36,6 +38,8 @@ export interface FeedPlaces {
   begin(pairs: readonly TypeAndState[], first: Seq | undefined, signal: AbortSignal): Promise<void>
   /** Throws `CouchError`. */
   keep(pair: TypeAndState, place: Place, signal: AbortSignal): Promise<void>
+  /** Another worker moves it on: what is known of it here grows old. */
+  forget(pair: TypeAndState): void
   /** The database is another, or an older copy of itself. */
   clear(): void
 }
@@ -47,8 +51,8 @@ export const placeId = (pair: TypeAndState, database: string) => `${handlerId(pa
 
 export const placeFields = z.object({ first: z.string(), seq: z.string(), life: z.string() })
 
-export function createFeedPlaces({ database, control, clock, random }: FeedPlacesOptions): FeedPlaces {
-  const places = new Map<string, Place>()
+export function createFeedPlaces(options: FeedPlacesOptions): FeedPlaces {
+  const { database, control, known: places = new Map<string, Place>(), clock, random } = options
 
   async function of(pair: TypeAndState, first: Seq | undefined, signal: AbortSignal): Promise<Place> {
     const id = placeId(pair, database.name)
@@ -105,6 +109,7 @@ export function createFeedPlaces({ database, control, clock, random }: FeedPlace
   return {
     of,
     keep,
+    forget: (pair) => void places.delete(placeId(pair, database.name)),
     clear: () => places.clear(),
     async begin(pairs, first, signal) {
       const retryOf = ({ retry, code }: CouchError) => (code !== 'not_found' && retry === 'never' ? 'slowly' : retry)
