@@ -208,7 +208,9 @@ test('who is alone reads documents with the feed; of several each reads those of
       const { keys, docs } = JSON.parse(body) as { keys?: string[]; docs?: { id: string }[] }
       return keys ?? docs!.map(({ id }) => id)
     })
-  expect(read.sort()).toEqual(second!.handled.sort())
+  expect([...new Set(read)].sort()).toEqual(second!.handled.sort())
+  // The row of an own save may come before its answer: then that document is read once more.
+  expect(read.length - second!.handled.length, 'nearly all of them once').toBeLessThan(10)
   expect(second!.handled.length).toBeGreaterThan(40)
 })
 
