@@ -6,8 +6,19 @@ export interface Rate {
   readonly perMs: number
 }
 
-/** Answers up to so many times, milliseconds since the epoch, at each of which one may begin; none before there are any. */
-export type Reserve = (most: number, signal: AbortSignal) => Promise<readonly number[]>
+/** Times at which one may begin: milliseconds since the epoch, evenly apart. */
+export interface Starts {
+  readonly first: number
+  readonly apartMs: number
+  /** At least one. */
+  readonly count: number
+}
+
+/** Reserves up to so many starts, all of them ours. */
+export type Reserve = (most: number, signal: AbortSignal) => Promise<Starts>
+
+/** Where starts are asked for again so soon, as many as there are in the time of so many requests are reserved at once. */
+const AHEAD = 10
 
 /** Those who wait begin at the times that are reserved for them, in the order of their coming. */
 export class RateLimit {
@@ -16,6 +27,13 @@ export class RateLimit {
   readonly #signal: AbortSignal
   readonly #waiting = new Set<() => void>()
   #isRunning = false
+  #starts: Starts = { first: 0, apartMs: 1, count: 0 }
+  /** Of them, those that were used or have gone by. */
+  #used = 0
+  /** Those that were there for who waited when they were reserved: they count also when their time has gone by. */
+  #due = 0
+  /** When starts were last asked for, in ticks, and how long that took. */
+  #asked = { at: -Infinity, tookMs: 0 }
 
   /** @param signal with which all waiting ends */
   constructor(reserve: Reserve, clock: Clock, signal: AbortSignal) {
@@ -50,18 +68,42 @@ export class RateLimit {
     this.#isRunning = true
     try {
       while (this.#waiting.size > 0) {
-        for (const at of await this.#reserve(this.#waiting.size, this.#signal)) {
-          const ms = at - this.#clock.now()
-          if (ms > 0) await this.#clock.sleep(ms, this.#signal)
-          const [begin] = this.#waiting
-          if (begin) this.#waiting.delete(begin)
-          begin?.()
-        }
+        if (!this.#hasStarts()) await this.#reserveMore()
+        const ms = this.#nextStart() - this.#clock.now()
+        if (ms > 0) await this.#clock.sleep(ms, this.#signal)
+        const [begin] = this.#waiting
+        if (begin) this.#waiting.delete(begin)
+        begin?.()
       }
     } catch (thrown) {
       if (!this.#signal.aborted) throw thrown
     } finally {
       this.#isRunning = false
     }
+  }
+
+  #hasStarts(): boolean {
+    const { first, apartMs, count } = this.#starts
+    return this.#used < count && (this.#used < this.#due || this.#clock.now() < first + count * apartMs)
+  }
+
+  async #reserveMore(): Promise<void> {
+    const { at, tookMs } = this.#asked
+    const began = this.#clock.ticks()
+    const isBusy = began - at < AHEAD * tookMs
+    const ahead = isBusy ? Math.ceil((AHEAD * tookMs) / this.#starts.apartMs) : 0
+    this.#due = this.#waiting.size
+    this.#starts = await this.#reserve(Math.max(this.#due, ahead), this.#signal)
+    this.#used = 0
+    this.#asked = { at: began, tookMs: this.#clock.ticks() - began }
+  }
+
+  /** Starts whose time has gone by are left out, as long as there are enough for those who wait. */
+  #nextStart(): number {
+    const { first, apartMs, count } = this.#starts
+    const gone = Math.floor((this.#clock.now() - first) / apartMs)
+    const next = Math.max(this.#used, Math.min(gone, count - this.#waiting.size))
+    this.#used = next + 1
+    return Math.ceil(first + next * apartMs)
   }
 }

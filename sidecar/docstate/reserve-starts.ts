@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
-import type { Rate, Reserve } from '../core/rate-limit.ts'
+import type { Rate, Reserve, Starts } from '../core/rate-limit.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError, type CouchError } from '../couch/errors.ts'
 import { withRetries } from '../couch/with-retries.ts'
@@ -36,7 +36,7 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
   const apartMs = (rate.perMs * SAFETY) / rate.count
   const _id = limitId(name)
 
-  async function reserve(most: number, signal: AbortSignal): Promise<readonly number[] | undefined> {
+  async function reserve(most: number, signal: AbortSignal): Promise<Starts | undefined> {
     const doc = await control.find(_id, {}, { signal })
     const now = clock.now()
     const written = Date.parse(String(doc?.next_at))
@@ -47,11 +47,10 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
       return undefined
     }
     const count = Math.min(most, Math.max(1, Math.floor(AHEAD_MS / apartMs)))
-    const times = Array.from({ length: count }, (_, n) => Math.ceil(first + n * apartMs))
     const next_at = isoTime(Math.ceil(first + count * apartMs))
     try {
       await control.put({ ...doc, _id, type: 'limit', next_at }, { signal })
-      return times
+      return { first, apartMs, count }
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict')) throw thrown
       await clock.sleep(random() * 50, signal)
@@ -67,8 +66,8 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
   return async (most, signal) => {
     for (;;) {
       const ask = () => reserve(most, signal)
-      const times = await withRetries(ask, { clock, random, signal, retryOf, onTrouble })
-      if (times) return times
+      const starts = await withRetries(ask, { clock, random, signal, retryOf, onTrouble })
+      if (starts) return starts
     }
   }
 }

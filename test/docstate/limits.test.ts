@@ -152,7 +152,10 @@ test('three workers together are given times that are evenly apart, and no time 
     const options = { control: db, name: 'order/paid', rate, clock: systemClock, random: Math.random, log }
     const reserve = createReserveStarts(options)
     const times: number[] = []
-    while (times.length < 20) times.push(...(await reserve(20 - times.length, signal)))
+    while (times.length < 20) {
+      const { first, apartMs, count } = await reserve(20 - times.length, signal)
+      times.push(...Array.from({ length: count }, (_, n) => Math.ceil(first + n * apartMs)))
+    }
     return times
   }
   const all = (await Promise.all([takeTwenty(), takeTwenty(), takeTwenty()])).flat().sort((a, b) => a - b)
@@ -164,7 +167,7 @@ test('three workers together are given times that are evenly apart, and no time 
 test('who waits begins at its time, in the order of coming', async () => {
   const clock = createManualClock(0)
   const { signal } = new AbortController()
-  const limit = new RateLimit(() => Promise.resolve([100, 250]), clock, signal)
+  const limit = new RateLimit(() => Promise.resolve({ first: 100, apartMs: 150, count: 2 }), clock, signal)
   const begun: [string, number][] = []
   for (const name of ['a', 'b']) void limit.enter(signal).then(() => begun.push([name, clock.now()]))
   await clock.advance(99)
@@ -174,6 +177,29 @@ test('who waits begins at its time, in the order of coming', async () => {
     ['a', 100],
     ['b', 250],
   ])
+})
+
+test('at a high rate starts are reserved for more than wait, and those that come use them', async () => {
+  const clock = createManualClock(0)
+  const { signal } = new AbortController()
+  const asked: number[] = []
+  const reserve = async (most: number) => {
+    asked.push(most)
+    const first = clock.now()
+    await clock.sleep(10, signal)
+    return { first, apartMs: 0.1, count: most }
+  }
+  const limit = new RateLimit(reserve, clock, signal)
+  let begun = 0
+  for (let round = 0; round < 20; round++) {
+    for (let n = 0; n < 30; n++) void limit.enter(signal).then(() => (begun += 1))
+    await clock.advance(10)
+    await clock.advance(1)
+  }
+  expect(begun).toBeGreaterThan(500)
+  expect(asked[0]).toBe(1)
+  expect(Math.max(...asked)).toBe(1000) // ten times the ten milliseconds that a request takes
+  expect(asked.length).toBeLessThan(8)
 })
 
 test.each([
