@@ -56,6 +56,12 @@ export async function* readDatabases(
   }
 }
 
+/** How far it is; undefined where it is not there. Throws `CouchError`. */
+export async function readDatabase(couch: Couch, name: string, signal: AbortSignal): Promise<Reading | undefined> {
+  const { info } = await infoOf(couch, name, signal)
+  return info ? readingOf(info) : undefined
+}
+
 async function infosOf(couch: Couch, keys: readonly string[], signal: AbortSignal): Promise<readonly InfoRow[]> {
   try {
     return await couch.request({ method: 'POST', path: '_dbs_info', body: { keys }, signal }, infoRows)

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
-import { readDatabases, type Reading } from '../../couch/survey.ts'
+import { readDatabase, readDatabases, type Reading } from '../../couch/survey.ts'
 import { eventId, parseEventId, type DatabaseEvent } from '../documents.ts'
 import type { EventPlan } from './event-writer.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
@@ -85,6 +85,11 @@ export class Coverage {
     for (const name of names) readings.set(name, undefined)
     for await (const found of readDatabases(this.#couch, names, signal)) {
       for (const [name, reading] of found) readings.set(name, reading)
+    }
+    for (const [name, reading] of readings) {
+      // `_dbs_info` answers `not_found` to every error. That a life has ended is noted, so it has to be true.
+      const isInDoubt = !reading && !told.get(name)!.has('deleted') && !this.#ledger.get(name)
+      if (isInDoubt) readings.set(name, await readDatabase(this.#couch, name, signal))
     }
     return readings
   }

@@ -4,16 +4,21 @@ import type { DatabaseEvent } from '../documents.ts'
 
 /**
  * What written events say: `undefined` is a database that is not there. With `changes` below zero it is *unsure*: a
- * `created` may be written of this life, or of an unknown one where `life` is empty.
+ * `created` may be written of this life, of an unknown one where `life` is empty, or of one that has ended (`GONE`).
  */
 export type Known = Reading | undefined
 
 export const unsure = (read: Reading | undefined): Reading => ({ life: read?.life ?? '', changes: -1 })
 
+/** Of a life that had ended before it was read: what is there later is another. */
+export const GONE: Reading = { life: 'gone', changes: -1 }
+
 export const isSure = (known: Known): known is Reading => known !== undefined && known.changes >= 0
 
 /** The life of `_dbs`, which is in no list of databases. In CouchDB 2 that of all, whose lives nothing tells apart. */
 const OF_THE_NODE = '0'
+
+const noteOf = (read: Reading | undefined): Reading => (read ? unsure(read) : GONE)
 
 const isSame = (known: Known, now: Reading): known is Reading => known?.life === now.life
 const isAnother = (known: Known, now: Reading) => known !== undefined && known.life !== '' && !isSame(known, now)
@@ -42,8 +47,8 @@ export function eventsBetween(known: Known, now: Reading | undefined): readonly 
  * Which of the events that were told are written: the first list, then the second. A feed tells late, in any order, and
  * not always both halves of a re-creation. So the database is read just before, and the reading decides. A `deleted`
  * without a `created`, of a database whose known life goes on, is of an earlier life: it is left out. A database that was
- * never told to be made is told so with its first event: without a note of it, its deletion might never be told. One that is
- * read as gone may be there (`_dbs_info` answers `not_found` to every error): no `deleted` is added.
+ * never told to be made is told so with its first event: without a note of it, its deletion might never be told. Of one that
+ * is read as gone no `deleted` is added: the feed tells it, or a sweep.
  */
 export function eventsToWrite(
   known: Known,
@@ -70,12 +75,12 @@ export function noteBefore(
   written: ReadonlySet<DatabaseEvent>,
 ): Reading | undefined {
   if (known?.life) return isSure(known) ? undefined : known // of a try before, whose note may not be stored
-  return written.has('created') || (!read && written.has('updated')) ? unsure(read) : undefined
+  return written.has('created') || (!read && written.has('updated')) ? noteOf(read) : undefined
 }
 
 /** What is known once these events are written, and the database was read before. A sweep finds the rest. */
 export function knownAfter(known: Known, read: Reading | undefined, written: ReadonlySet<DatabaseEvent>): Known {
-  if (!read) return written.has('deleted') ? undefined : (known ?? unsure(read))
+  if (!read) return written.has('deleted') ? undefined : (known ?? GONE)
   if (!isSame(known, read) && !written.has('created')) return known
   const before = isSame(known, read) && !written.has('deleted') && !isBehind(read, known) ? known : undefined
   const told = toldOf(before, read)

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { DatabaseEvent } from '../../../sidecar/global-changes/documents.ts'
 import {
+  GONE,
   eventsBetween,
   eventsToWrite,
   knownAfter,
@@ -37,6 +38,8 @@ test.each([
   ['may be told, and was made again', unsure(at('1', 3)), at('2', 0), ['deleted', 'created']],
   ['was told in some life', some, at('1', 0), ['created']],
   ['was told in some life, and is gone', some, nothing, ['deleted']],
+  ['was told in a life that has ended', GONE, at('1', 0), ['deleted', 'created']],
+  ['was told in a life that has ended, and is gone', GONE, nothing, ['deleted']],
 ])('a database that %s', (_, known, now, events) => {
   expect(eventsBetween(known, now)).toEqual(events)
 })
@@ -71,7 +74,7 @@ test.each([
   ['an update of what nobody told that it was made', nothing, at('1', 5), told('updated'), nothing],
   ['that it was made, and has changed since', nothing, at('1', 5), told('created'), at('1', 0)],
   ['that it was made and changed', nothing, at('1', 5), told('created', 'updated'), at('1', 5)],
-  ['that it was made, and is gone', nothing, nothing, told('created'), some],
+  ['that it was made, and is gone', nothing, nothing, told('created'), GONE],
   ['that it was made again', at('1', 3), at('2', 5), told('deleted', 'created'), at('2', 0)],
   ['that it was made again within a second', at('1', 3), at('1', 2), told('deleted', 'created'), at('1', 0)],
   ['an update of one that is gone by now', at('1', 3), nothing, told('updated'), at('1', 3)],
@@ -86,8 +89,8 @@ test.each([
 
 test.each([
   ['a database that nobody knows is told to be made', nothing, at('1', 3), told('created'), unsure(at('1', 3))],
-  ['one that is gone is told to be made', nothing, nothing, told('created', 'deleted'), some],
-  ['one that is gone is told to be changed', nothing, nothing, told('updated'), some],
+  ['one that is gone is told to be made', nothing, nothing, told('created', 'deleted'), GONE],
+  ['one that is gone is told to be changed', nothing, nothing, told('updated'), GONE],
   ['one that is gone is told to be gone', nothing, nothing, told('deleted'), undefined],
   ['one that is in no list is told to be changed', nothing, at('1', 3), told('updated'), undefined],
   ['one that is known is told to be changed', at('1', 3), at('1', 4), told('updated'), undefined],
@@ -99,7 +102,7 @@ test.each([
 })
 
 const readings = [nothing, at('1', 0), at('1', 2), at('2', 0), at('2', 3)]
-const unsureOnes = [some, unsure(at('1', 0)), unsure(at('2', 0))]
+const unsureOnes = [some, GONE, unsure(at('1', 0)), unsure(at('2', 0))]
 const EVENTS: readonly DatabaseEvent[] = ['created', 'updated', 'deleted']
 const anyOf = EVENTS.reduce<DatabaseEvent[][]>((sets, event) => [...sets, ...sets.map((set) => [...set, event])], [[]])
 

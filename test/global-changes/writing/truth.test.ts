@@ -170,3 +170,25 @@ test.each([
   const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
   await eventually(async () => expect(await again.written(db.name)).toEqual(wanted))
 })
+
+test.each([
+  { how: 'has gone before it is read', isGone: true, again: (db: Database) => sleep(1100).then(() => db.create()) },
+  { how: 'is said falsely to be gone', isGone: false, again: makeAgain },
+])('a database is told to be made, $how, and is made again while no sidecar runs', async ({ isGone, again }) => {
+  needs('database identity')
+  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const db = createTestCouch().db(uniqueName('orders'))
+  const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
+  onTestFinished(() => deleteDb(db.name))
+  await followed()
+  await db.create()
+  if (isGone) await deleteDb(db.name)
+  else plan((request) => (isInfo(request) ? notFound : undefined))
+  tell('created', db.name)
+  await first.seen(db.name, ['created'])
+  await first.kill(proxy)
+  await again(db)
+  const { proxy: by } = await startFeedByHand() // has nothing of this
+  const second = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
+  await eventually(async () => expect(await second.written(db.name)).toEqual(['created 2', 'deleted 1']))
+})
