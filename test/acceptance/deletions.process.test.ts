@@ -1,35 +1,23 @@
 /** Deletions while three workers share the work and one of them is killed: each is seen to, and none twice. */
-import { appendFile, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { startProcessWith, writeModule } from './own-handlers.ts'
-import { startProcess } from './process.ts'
+import { startThree, writeNoting } from './own-handlers.ts'
 
 const HANDLERS = `
-  import { appendFileSync } from 'node:fs'
   import { setTimeout as sleep } from 'node:timers/promises'
   import { defineHandlers } from 'couchdb-sidecar'
-  const notes = new URL('notes', import.meta.url)
   export default defineHandlers((control) => {
     control.safe('photo', 'listed', async () => undefined)
     control.deleted('photo', async (photo, ctx) => {
       await sleep(20)
-      appendFileSync(notes, [photo._id, photo.file, ctx.database, process.pid].join(' ') + '\\n')
+      note(photo._id, photo.file, ctx.database)
     }, { onLost: 'retry', concurrency: 4 })
   })`
 
 test('each deletion is seen to, with what it kept', { timeout: 120_000 }, async () => {
-  const module = await writeModule(HANDLERS)
-  const notes = new URL('notes', `file://${module}`)
-  await appendFile(notes, '')
-  const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
-  const { control, orders: photos, settings } = first
-  const others = await Promise.all(['b', 'c'].map((name) => startProcess({ ...settings, SIDECAR_NAME: name })))
-  const noted = async () =>
-    (await readFile(notes, 'utf8'))
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => line.split(' '))
+  const { module, noted } = await writeNoting(HANDLERS)
+  const { control, orders: photos, workers } = await startThree(module)
+  const [first, ...others] = workers
 
   async function bringAndDelete(count: number, prefix: string): Promise<string[]> {
     const ids = Array.from({ length: count }, (_, n) => `${prefix}${n}`)
@@ -45,7 +33,7 @@ test('each deletion is seen to, with what it kept', { timeout: 120_000 }, async 
   }
   const deleted = await bringAndDelete(150, 'early')
   await eventually(async () => expect((await noted()).length).toBeGreaterThan(10))
-  await first.sidecar.kill()
+  await first.kill()
   deleted.push(...(await bringAndDelete(50, 'late')))
   await eventually(
     async () => {

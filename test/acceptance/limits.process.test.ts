@@ -4,8 +4,7 @@ import { expect, test } from 'vitest'
 import { couchUrl } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { basic } from '../support/server-admin.ts'
-import { startProcessWith, writeModule } from './own-handlers.ts'
-import { startProcess } from './process.ts'
+import { startThree, writeModule } from './own-handlers.ts'
 
 /** Each handler notes when a run begins and ends: type, id, key, process, milliseconds. */
 const HANDLERS = `
@@ -66,11 +65,9 @@ test(
   { timeout: 180_000 },
   async () => {
     const module = await writeModule(HANDLERS)
-    const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
-    const { orders, settings } = first
-    const others = await Promise.all(['b', 'c'].map((name) => startProcess({ ...settings, SIDECAR_NAME: name })))
+    const { orders, workers } = await startThree(module)
     await eventually(async () => {
-      const seen = await Promise.all([first.sidecar, ...others].map(({ url }) => workersSeenBy(url)))
+      const seen = await Promise.all(workers.map(({ url }) => workersSeenBy(url)))
       expect(seen).toEqual([3, 3, 3]) // before, each has a part of those who were known
     })
 
@@ -81,7 +78,7 @@ test(
     await orders.bulk(all.map((doc) => JSON.stringify(doc)))
     const notes = async () => runsIn(await readFile(new URL('notes', `file://${module}`), 'utf8').catch(() => ''))
     await eventually(async () => expect((await notes()).length).toBeGreaterThan(60))
-    await others[0]!.kill()
+    await workers[1]!.kill()
 
     const ids = all.map(({ _id }) => _id)
     const left = async () => (await orders.getMany(ids)).filter(({ state }) => state !== 'done')

@@ -1,58 +1,46 @@
 /** A shadow handler while three workers share the work and one of them is killed: nothing is written, and each document is tried. */
-import { appendFile, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { startProcessWith, writeModule } from './own-handlers.ts'
-import { startProcess } from './process.ts'
+import { startThree, writeNoting } from './own-handlers.ts'
 
 const HANDLERS = `
-  import { appendFileSync } from 'node:fs'
   import { setTimeout as sleep } from 'node:timers/promises'
   import { defineHandlers } from 'couchdb-sidecar'
-  const notes = new URL('notes', import.meta.url)
   export default defineHandlers((control) => {
     control.unsafe('order', 'paid', async (order, ctx) => {
       await sleep(20)
       await ctx.put({ _id: 'receipt-' + order._id, type: 'receipt' })
-      appendFileSync(notes, order._id + ' ' + process.pid + '\\n')
+      note(order._id, process.pid)
       return { ...order, state: 'invoiced' }
     }, { shadow: true })
   })`
 
 test('nothing is written, and what comes is tried by one worker', { timeout: 120_000 }, async () => {
-  const module = await writeModule(HANDLERS)
-  const notes = new URL('notes', `file://${module}`)
-  await appendFile(notes, '')
-  const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
-  const { orders, settings } = first
-  const [second, third] = await Promise.all(['b', 'c'].map((name) => startProcess({ ...settings, SIDECAR_NAME: name })))
+  const { module, noted } = await writeNoting(HANDLERS)
+  const { orders, workers } = await startThree(module)
+  const [, second, third] = workers
   const bring = async (count: number, prefix: string) => {
     const ids = Array.from({ length: count }, (_, n) => `${prefix}${n}`)
     await orders.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
     return ids
   }
-  const tried = async () =>
-    (await readFile(notes, 'utf8'))
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => line.split(' ') as [string, string])
 
   const before = await bring(90, 'before')
-  await eventually(async () => expect(new Set((await tried()).map(([id]) => id)).size).toBe(90))
+  await eventually(async () => expect(new Set((await noted()).map(([id]) => id)).size).toBe(90))
   await second!.kill()
   let probes = 0
   await eventually(async () => {
     const some = await bring(20, `probe-${++probes}-`)
     await new Promise((resolve) => setTimeout(resolve, 500))
-    const ids = (await tried()).map(([id]) => id)
+    const ids = (await noted()).map(([id]) => id)
     expect(
       some.filter((id) => !ids.includes(id)),
       'the others have its part',
     ).toEqual([])
   })
   const after = await bring(60, 'after')
-  await eventually(async () => expect((await tried()).filter(([id]) => id.startsWith('after')).length).toBe(60))
-  expect(new Set((await tried()).filter(([id]) => id.startsWith('after')).map(([, pid]) => pid)).size).toBe(2)
+  await eventually(async () => expect((await noted()).filter(([id]) => id!.startsWith('after')).length).toBe(60))
+  expect(new Set((await noted()).filter(([id]) => id!.startsWith('after')).map(([, pid]) => pid)).size).toBe(2)
   await third!.stop()
   const docs = await orders.getMany([...before, ...after])
   expect(docs.map(({ _rev, state }) => `${String(state)} ${parseInt(_rev)}`)).toEqual(docs.map(() => 'paid 1'))

@@ -1,28 +1,23 @@
 /** `since: 'now'` while three workers share the work and one of them is killed. */
-import { appendFile, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { startProcessWith, writeModule } from './own-handlers.ts'
+import { startProcessWith, writeModule, writeNoting } from './own-handlers.ts'
 import { startProcess } from './process.ts'
 
-const handlers = (options: string) => `
-  import { appendFileSync } from 'node:fs'
+const HANDLERS = `
   import { setTimeout as sleep } from 'node:timers/promises'
   import { defineHandlers } from 'couchdb-sidecar'
-  const notes = new URL('notes', import.meta.url)
   export default defineHandlers((control) => {
     control.safe('call', 'new', async () => undefined)
     control.unsafe('order', 'paid', async (order) => {
-      appendFileSync(notes, order._id + '\\n')
+      note(order._id)
       await sleep(50)
       return { ...order, state: 'invoiced' }
-    }, ${options})
+    }, { since: 'now', onLost: 'retry', concurrency: 2 })
   })`
 
 test('what was there before is left alone, and all that comes is done', { timeout: 180_000 }, async () => {
-  const module = await writeModule(handlers(`{ since: 'now', onLost: 'retry', concurrency: 2 }`))
-  const notes = new URL('notes', `file://${module}`)
-  await appendFile(notes, '')
+  const { module, noted } = await writeNoting(HANDLERS)
   const old = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'
     export default defineHandlers((control) => control.safe('call', 'new', async () => undefined))`)
@@ -38,7 +33,7 @@ test('what was there before is left alone, and all that comes is done', { timeou
   const workers = await Promise.all(['a', 'b', 'c'].map(start))
   const fresh = docs(150, 'new')
   await bring(fresh)
-  const taken = async () => (await readFile(notes, 'utf8')).split('\n').filter(Boolean)
+  const taken = async () => (await noted()).map(([id]) => id!)
   await eventually(async () => expect((await taken()).length).toBeGreaterThan(20))
   await workers[1]!.kill()
   await bring(docs(50, 'later'))

@@ -1,16 +1,11 @@
 /** Steps of handlers of three workers, one of which is killed after a step and before the end of its handler. */
-import { appendFile, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { startProcessWith, writeModule } from './own-handlers.ts'
-import { startProcess } from './process.ts'
+import { startThree, writeNoting } from './own-handlers.ts'
 
 const HANDLERS = `
-  import { appendFileSync } from 'node:fs'
   import { setTimeout as sleep } from 'node:timers/promises'
   import { defineHandlers } from 'couchdb-sidecar'
-  const notes = new URL('notes', import.meta.url)
-  const note = (...words) => appendFileSync(notes, words.join(' ') + '\\n')
   export default defineHandlers((control) => {
     control.unsafe('order', 'paid', async (order, ctx) => {
       const charge = await ctx.once('charge', (key) => {
@@ -25,26 +20,17 @@ const HANDLERS = `
   })`
 
 test('a step that is done is not run again by the worker that takes over', { timeout: 120_000 }, async () => {
-  const module = await writeModule(HANDLERS)
-  const notes = new URL('notes', `file://${module}`)
-  await appendFile(notes, '')
-  const first = await startProcessWith(module, { SIDECAR_NAME: 'a', SIDECAR_LEASE: '8s' })
-  const { orders, settings } = first
-  const others = await Promise.all(['b', 'c'].map((name) => startProcess({ ...settings, SIDECAR_NAME: name })))
+  const { module, noted } = await writeNoting(HANDLERS)
+  const { orders, workers } = await startThree(module)
   const ids = Array.from({ length: 12 }, (_, n) => `o${n}`)
   await orders.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
-  const noted = async () =>
-    (await readFile(notes, 'utf8'))
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => line.split(' '))
   const of = async (what: string) => (await noted()).filter(([one]) => one === what)
   const pid = await eventually(async () => {
     const charged = await of('charged')
     expect(charged.length).toBeGreaterThan(0)
     return charged[0]![2]
   })
-  await [first.sidecar, ...others].find((worker) => String(worker.pid) === pid)!.kill()
+  await workers.find((worker) => String(worker.pid) === pid)!.kill()
   const left = async () => (await orders.getMany(ids)).filter(({ state }) => state !== 'shipped')
   await eventually(async () => expect(await left()).toEqual([]), { within: 90_000 })
   const charges = (await of('charge')).map(([, id]) => id)

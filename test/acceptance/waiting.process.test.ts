@@ -1,22 +1,13 @@
 /** What is not there when a sidecar starts is waited for, and that is said. */
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createControl } from './control.ts'
 import { writeModule } from './own-handlers.ts'
 import { startSidecar } from './start.ts'
 import { settingsOf } from './registration.ts'
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
-  await once(server.close(), 'close')
-  return port
-}
 
 test('a CouchDB that is away', async () => {
   const proxy = await startFaultyProxy()
