@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { BudgetShare } from '../core/byte-budget.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { compareRevs } from '../couch/documents.ts'
-import { isIdle, type Classification, type Classify } from './classify.ts'
+import { isIdle, type Classify } from './classify.ts'
 import type { Counters } from './counters.ts'
 import type { DelayQueue } from './finding/delay-queue.ts'
 import { Attempts, type Ended } from './attempts.ts'
@@ -25,7 +25,7 @@ export interface DispatchOptions {
   readonly resolve: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a state that ends, with no time written down. */
   readonly startTimeout: (until: number) => RunAttempt
-  /** Whatever becomes of it here. */
+  /** Told of each document in a state that asks for something. */
   readonly shadows: Shadows
   readonly delayQueue: DelayQueue
   /** Of the claims of other workers. */
@@ -37,8 +37,6 @@ export interface DispatchOptions {
   readonly onFull: (queue: HandlerQueue) => void
 }
 
-/** A document that is or was to be handled, by this worker or by another. */
-const SHADOWED: readonly Classification['kind'][] = ['shadow', 'ready', 'claimed']
 /** When to look again at a document that could not be taken. */
 const AGAIN_MS = 30_000
 const SOON_MS = 1000
@@ -69,7 +67,7 @@ export class Dispatch {
     const { classify, isOurs, clock, delayQueue, leases, queueOf, rescue, resolve, startTimeout } = this.#options
     const classification = classify(doc, clock.now())
     const ours = !isIdle(classification) && (anyway || isOurs(doc))
-    if (SHADOWED.includes(classification.kind)) this.#options.shadows.offer(doc)
+    if (!isIdle(classification) && classification.kind !== 'conflict') this.#options.shadows.offer(doc)
     switch (classification.kind) {
       case 'shadow':
       case 'ignore':

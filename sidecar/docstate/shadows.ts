@@ -86,8 +86,9 @@ export function createShadows(options: ShadowsOptions): Shadows {
 
     return (doc: StoredDoc) => {
       const docstate = docstateOf(doc)
-      const entry = docstate?.entry ?? doc._rev
-      if (failedTries(docstate) > 0 || known.get(doc._id) === entry) return
+      if (failedTries(docstate) > 0 || docstate?.handled !== undefined) return
+      const entry = entryOf(doc, known.get(doc._id))
+      if (entry === known.get(doc._id)) return
       if (semaphore.waiting >= MOST_WAITING) {
         if (!isLeftOut)
           log.warn({ type, state }, 'documents come faster than their shadow handler runs: some are left out')
@@ -117,4 +118,11 @@ export function createShadows(options: ShadowsOptions): Shadows {
       }
     },
   }
+}
+
+/** The revision with which the entry began; where the next one only wrote down when the state ends, that of before. */
+function entryOf(doc: StoredDoc, before: string | undefined): string {
+  const { entry = doc._rev, timeout_at } = docstateOf(doc) ?? {}
+  const isNext = before !== undefined && parseInt(entry) === parseInt(before) + 1
+  return timeout_at !== undefined && isNext ? before : entry
 }

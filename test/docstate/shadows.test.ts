@@ -80,6 +80,31 @@ test('it runs beside another handler for the state, once for an entry, and after
   expect(await db.get('o')).not.toHaveProperty('docstate')
 })
 
+test.each([false, true])(
+  'a state that ends by time has it run when a document comes, once (beside another: %s)',
+  async (beside) => {
+    const db = await freshDb('shadows')
+    const tried: unknown[] = []
+    const machines = {
+      offer: { open: { mode: 'safe', next: { gone: 'sidecar' }, timeout: { afterMs: 1500, next: 'gone' } }, gone: {} },
+    } as const
+    await startRig(
+      db,
+      (control) => {
+        control.safe('offer', 'open', (offer) => Promise.resolve(void tried.push([offer._id, offer._rev])), {
+          shadow: true,
+        })
+        if (beside) control.safe('offer', 'open', () => Promise.resolve())
+      },
+      { machines },
+    )
+    const _rev = await db.put({ _id: 'o', type: 'offer', state: 'open' })
+    await eventually(() => expect(tried).toEqual([['o', _rev]]))
+    await eventually(async () => expect(await stateOf(db, 'o')).toBe('gone'))
+    expect(tried).toHaveLength(1)
+  },
+)
+
 test('one that hangs holds up nothing, neither the other handlers nor the end of the sidecar', async () => {
   const db = await freshDb('shadows')
   const hang = () => new Promise<void>(() => undefined)
