@@ -5,17 +5,15 @@
  */
 export { defineHandlers, type HandlersModule } from './docstate/handlers.ts'
 export type { Control, TypedHandler } from './docstate/control.ts'
+export type { Context, HandlerOptions, OtherDatabase } from './docstate/types.ts'
 export type {
-  Context,
   DeletionHandler,
   DeletionOptions,
-  HandlerOptions,
-  OtherDatabase,
   ScheduledRun,
   ScheduleHandler,
   ScheduleOptions,
   Tombstone,
-} from './docstate/types.ts'
+} from './docstate/runs.ts'
 export type { Conflict, Resolver } from './docstate/conflicts/merge.ts'
 export type { Mail, Message } from './docstate/mail.ts'
 export type {

@@ -1,11 +1,16 @@
 import { readFileSync } from 'node:fs'
 import ts from 'typescript'
 
-const SOURCE = new URL('../sidecar/docstate/types.ts', import.meta.url)
+/** Which of the types of options stands where. */
+export const OPTIONS = {
+  HandlerOptions: 'sidecar/docstate/types.ts',
+  ScheduleOptions: 'sidecar/docstate/runs.ts',
+} as const
 
 /** The options of a handler, or of a schedule, as Markdown: what the declaration of their type says of each. */
-export function renderHandlerOptions(type = 'HandlerOptions'): string {
-  const source = ts.createSourceFile('types.ts', readFileSync(SOURCE, 'utf8'), ts.ScriptTarget.Latest, true)
+export function renderHandlerOptions(type: keyof typeof OPTIONS = 'HandlerOptions'): string {
+  const text = readFileSync(new URL(`../${OPTIONS[type]}`, import.meta.url), 'utf8')
+  const source = ts.createSourceFile(OPTIONS[type], text, ts.ScriptTarget.Latest, true)
   const declared = source.statements.find(
     (one): one is ts.InterfaceDeclaration => ts.isInterfaceDeclaration(one) && one.name.text === type,
   )

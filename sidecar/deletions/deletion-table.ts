@@ -7,12 +7,11 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import { Reject } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { AFTER_RUN } from '../docstate/after-run.ts'
 import { createControl } from '../docstate/control.ts'
-import { deletionType } from '../docstate/finding/deletions.ts'
 import { forget, UNTIL_DONE } from '../docstate/handler-options.ts'
 import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
-import type { Context, Deletion, Tombstone } from '../docstate/types.ts'
+import { AFTER_RUN, deletionType, type Deletion, type Tombstone } from '../docstate/runs.ts'
+import type { Context } from '../docstate/types.ts'
 
 const machine = {
   run: { mode: 'unsafe', create: 'sidecar', next: { done: 'sidecar' } },

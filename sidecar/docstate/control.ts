@@ -3,21 +3,10 @@ import { placeIn } from '../core/call-site.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { handlerFault, typeFault } from './check-machines.ts'
-import { scheduleFrom, withDefaults } from './handler-options.ts'
+import { checkHandler, deletionFrom, scheduleFrom, withDefaults } from './handler-options.ts'
 import type { Resolver } from './conflicts/merge.ts'
-import type {
-  Context,
-  Deletion,
-  DeletionHandler,
-  DeletionOptions,
-  Handler,
-  HandlerOptions,
-  Mode,
-  Registration,
-  Schedule,
-  ScheduleHandler,
-  ScheduleOptions,
-} from './types.ts'
+import type { Deletion, DeletionHandler, DeletionOptions, Schedule, ScheduleHandler, ScheduleOptions } from './runs.ts'
+import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
 
 /** A state's name, as far as the machines are known: any string where nothing was declared. */
 type StateOf<M extends Machines, T extends keyof M, Md extends Mode> = string extends keyof M
@@ -127,7 +116,9 @@ export function createControl<const M extends Machines = Machines>(
     (mode: Mode) =>
     (type: string, state: string, handler: unknown, given: HandlerOptions = {}) => {
       try {
-        const options = withDefaults(given, `the ${mode} handler for ${type} in state ${state}`)
+        const whose = `the ${mode} handler for ${type} in state ${state}`
+        checkHandler(handler, whose)
+        const options = withDefaults(given, whose)
         const [all, handlers] = options.shadow ? [shadows, 'shadow handlers'] : [registrations, 'handlers']
         if (all.some((known) => known.type === type && known.state === state)) {
           throw new ConfigError([`two ${handlers} for ${type} in state ${state}: expected one`])
@@ -165,13 +156,8 @@ export function createControl<const M extends Machines = Machines>(
       if (deletions.some((known) => known.type === type)) {
         throw new ConfigError([`two handlers for what is deleted of ${type}: expected one`])
       }
-      const whose = `handler for what is deleted of ${type}`
-      refuse(typeFault(whose, type, machines))
-      withDefaults(options, `the ${whose}`)
-      for (const name of ['since', 'shadow', 'key']) {
-        if (name in options) throw new ConfigError([`the ${whose}: there is no option ${name}`])
-      }
-      deletions.push({ type, handler, options })
+      refuse(typeFault(`handler for what is deleted of ${type}`, type, machines))
+      deletions.push(deletionFrom(type, options, handler))
     } catch (thrown) {
       report(thrown)
     }

@@ -5,14 +5,8 @@ import { SHOWN } from '../core/failure.ts'
 import { didYouMean } from '../core/nearest.ts'
 import { lasting, parseDuration, type Duration } from '../core/duration.ts'
 import { isTimeZone, parseCron } from '../core/cron.ts'
-import type {
-  HandlerOptions,
-  Registration,
-  ResolvedOptions,
-  Schedule,
-  ScheduleHandler,
-  ScheduleOptions,
-} from './types.ts'
+import type { Deletion, DeletionHandler, DeletionOptions, Schedule, ScheduleHandler, ScheduleOptions } from './runs.ts'
+import type { HandlerOptions, Registration, ResolvedOptions } from './types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 
 const ms = z.number('milliseconds').finite('milliseconds').positive('milliseconds')
@@ -27,24 +21,27 @@ const duration = z
   .transform((text) => parseDuration(text)!)
 
 /** The one message of each is what follows "expected" in a fault. */
-const handlerOptions = z.strictObject({
-  timeout: duration.prefault('5m' satisfies Duration),
-  concurrency: count.prefault(32),
-  globalConcurrency: count.optional(),
-  key: z
-    .custom<NonNullable<HandlerOptions['key']>>((key) => typeof key === 'function', 'a function of the document')
-    .optional(),
-  limit: z.strictObject({ count, per: duration }, "{ count, per }, such as { count: 600, per: '1m' }").optional(),
-  attempts: count.prefault(20),
-  backoff: z
-    .strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(4 * 3_600_000) }, '{ baseMs, capMs }')
-    .prefault({}),
-  onLost: z.enum(['park', 'retry'], "'park' or 'retry'").prefault('park'),
-  priority: z.int(A_PRIORITY).min(0, A_PRIORITY).max(9, A_PRIORITY).prefault(5),
-  since: z.enum(['beginning', 'now'], "'beginning' or 'now'").prefault('beginning'),
-  shadow: z.boolean('true or false').prefault(false),
-  version: z.string(A_VERSION).min(1, A_VERSION).max(100, A_VERSION).optional(),
-})
+const handlerOptions = z.strictObject(
+  {
+    timeout: duration.prefault('5m' satisfies Duration),
+    concurrency: count.prefault(32),
+    globalConcurrency: count.optional(),
+    key: z
+      .custom<NonNullable<HandlerOptions['key']>>((key) => typeof key === 'function', 'a function of the document')
+      .optional(),
+    limit: z.strictObject({ count, per: duration }, "{ count, per }, such as { count: 600, per: '1m' }").optional(),
+    attempts: count.prefault(20),
+    backoff: z
+      .strictObject({ baseMs: ms.prefault(1000), capMs: ms.prefault(4 * 3_600_000) }, '{ baseMs, capMs }')
+      .prefault({}),
+    onLost: z.enum(['park', 'retry'], "'park' or 'retry'").prefault('park'),
+    priority: z.int(A_PRIORITY).min(0, A_PRIORITY).max(9, A_PRIORITY).prefault(5),
+    since: z.enum(['beginning', 'now'], "'beginning' or 'now'").prefault('beginning'),
+    shadow: z.boolean('true or false').prefault(false),
+    version: z.string(A_VERSION).min(1, A_VERSION).max(100, A_VERSION).optional(),
+  },
+  'an object',
+)
 
 const scheduleOptions = handlerOptions
   .pick({ timeout: true, attempts: true, backoff: true, onLost: true, priority: true, version: true })
@@ -54,6 +51,8 @@ const scheduleOptions = handlerOptions
     missed: z.enum(['once', 'skip'], "'once' or 'skip'").prefault('once'),
   })
 
+const deletionOptions = handlerOptions.omit({ since: true, shadow: true, key: true })
+
 /** Throws `ConfigError` with a fault for everything that is no option. */
 function parse<S extends z.ZodObject>(schema: S, given: unknown, whose: string): z.output<S> {
   const parsed = schema.safeParse(given)
@@ -61,6 +60,13 @@ function parse<S extends z.ZodObject>(schema: S, given: unknown, whose: string):
   throw new ConfigError(
     parsed.error.issues.flatMap((issue) => faultsOf(issue, given, whose, Object.keys(schema.shape))),
   )
+}
+
+/** What is registered as a handler, perhaps from JavaScript. Throws `ConfigError`. */
+export function checkHandler(handler: unknown, whose: string): void {
+  if (typeof handler !== 'function') {
+    throw new ConfigError([`${whose}: expected a function, got ${inspect(handler, SHOWN)}`])
+  }
 }
 
 /** The options of a schedule, checked; its cron and time zone, too. Throws `ConfigError`. */
@@ -72,11 +78,20 @@ export function scheduleFrom(name: string, given: ScheduleOptions, handler: Sche
   }
   const whose = `the schedule ${name}`
   const { cron, timeZone, missed } = parse(scheduleOptions, given, whose)
+  checkHandler(handler, whose)
   const { cron: _cron, timeZone: _timeZone, missed: _missed, ...options } = given
   const expected = parseCron(cron, timeZone)
   if (typeof expected !== 'string') return { name, cron, timeZone, missed, options, handler }
   const [field, got] = isTimeZone(timeZone) ? ['cron', cron] : ['timeZone', timeZone]
   throw new ConfigError([`${whose}: ${field}: expected ${expected}, got ${inspect(got, SHOWN)}`])
+}
+
+/** The options of a handler for what is deleted, checked. Throws `ConfigError`. */
+export function deletionFrom(type: string, options: DeletionOptions, handler: DeletionHandler): Deletion {
+  const whose = `the handler for what is deleted of ${type}`
+  parse(deletionOptions, options, whose)
+  checkHandler(handler, whose)
+  return { type, options, handler }
 }
 
 /** What is left out, or undefined, has its default. Throws `ConfigError` with a fault for everything that is no option. */

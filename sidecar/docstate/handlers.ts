@@ -3,7 +3,8 @@ import { ConfigError } from '../core/errors.ts'
 import { checkMachines, handlerFault } from './check-machines.ts'
 import { createControl, type Control } from './control.ts'
 import type { Resolver } from './conflicts/merge.ts'
-import type { Deletion, Registration, Schedule } from './types.ts'
+import type { Deletion, Schedule } from './runs.ts'
+import type { Registration } from './types.ts'
 
 /** What a module of handlers exports by default. */
 export interface HandlersModule<M extends Machines = Machines> {

@@ -10,12 +10,12 @@ import { isoTime, type Clock } from '../core/clock.ts'
 import { parseCron, type Cron } from '../core/cron.ts'
 import { isCouchError } from '../couch/errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import { AFTER_RUN } from '../docstate/after-run.ts'
 import { createControl } from '../docstate/control.ts'
 import { forget, UNTIL_DONE } from '../docstate/handler-options.ts'
 import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
-import type { Context, Schedule, ScheduledRun } from '../docstate/types.ts'
-import { runId, typeOf, waiting } from './documents.ts'
+import { AFTER_RUN, type Schedule, type ScheduledRun } from '../docstate/runs.ts'
+import type { Context } from '../docstate/types.ts'
+import { runId, typeOf, waiting } from './schedule-doc.ts'
 
 /** A due time that is so long ago was missed. */
 export const MISSED_MS = 60_000

@@ -3,10 +3,10 @@ import type { Clock } from '../core/clock.ts'
 import { createPeriodicRun } from '../core/periodic.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
-import type { Schedule } from '../docstate/types.ts'
+import type { Schedule } from '../docstate/runs.ts'
 import type { Feature } from '../feature.ts'
 import type { Platform } from '../platform.ts'
-import { scheduleId, waiting } from './documents.ts'
+import { scheduleId, waiting } from './schedule-doc.ts'
 import { cronOf } from './schedule-table.ts'
 
 /** Between two looks at whether the documents of the schedules are there. */

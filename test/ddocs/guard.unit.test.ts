@@ -9,13 +9,13 @@ const machines = {
     closed: { create: 'owner' },
   },
 } as const
-const somebody = { db: 'orders', name: 'somebody', roles: ['customer'] }
+const stranger = { db: 'orders', name: 'somebody', roles: ['customer'] }
 const order = { _id: 'o', type: 'order', state: 'paid' }
 
 const refusal = (
   newDoc: object,
   oldDoc: object | null = null,
-  userCtx: typeof somebody | { db: string; name: null; roles: [] } = somebody,
+  userCtx: typeof stranger | { db: string; name: null; roles: [] } = stranger,
 ) =>
   refusalOf({
     newDoc: newDoc as Record<string, unknown>,
@@ -48,7 +48,7 @@ test('a document in a state that ends at a time of its own carries one', () => {
   } as const
   const write = (begins_at: unknown, oldDoc: object | null = null) => {
     const newDoc = { _id: 'l', type: 'lesson', state: 'planned', begins_at }
-    return refusalOf({ newDoc, oldDoc: oldDoc as Record<string, unknown> | null, userCtx: somebody, machines: timed })
+    return refusalOf({ newDoc, oldDoc: oldDoc as Record<string, unknown> | null, userCtx: stranger, machines: timed })
   }
   expect(write('2026-11-26T12:00:00Z')).toBeUndefined()
   expect(write('2026-11-26T12:00:00.5+05:30')).toBeUndefined()

@@ -2,17 +2,17 @@ import { readFile } from 'node:fs/promises'
 import { format, resolveConfig } from 'prettier'
 import { expect, test } from 'vitest'
 import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
-import { renderHandlerOptions } from '../../tools/render-handler-options.ts'
+import { OPTIONS, renderHandlerOptions } from '../../tools/render-handler-options.ts'
 
 const page = new URL('../../docs/handler-options.md', import.meta.url).pathname
-const tableOf = (type: string) =>
-  new RegExp(`(?<=<!-- ${type}, made from sidecar/docstate/types.ts.*-->\n)[^]*?(?=<!-- end of the table -->)`)
+const tableOf = (type: keyof typeof OPTIONS) =>
+  new RegExp(`(?<=<!-- ${type}, made from ${OPTIONS[type]}.*-->\n)[^]*?(?=<!-- end of the table -->)`)
 
 /** With `--update` it brings the page up to date. */
 test('docs/handler-options.md shows the options as they are', async () => {
   const written = await readFile(page, 'utf8')
   let text = written
-  for (const type of ['HandlerOptions', 'ScheduleOptions']) {
+  for (const type of Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]) {
     expect(written).toMatch(tableOf(type))
     text = text.replace(tableOf(type), () => `\n${renderHandlerOptions(type)}\n\n`)
   }

@@ -145,6 +145,16 @@ test.each([
   expect(register).toThrow(named)
 })
 
+test('what is no function, and what are no options, is a fault from JavaScript, too', () => {
+  const control = createControl<Machines>({}) as unknown as Record<string, (...args: unknown[]) => void>
+  const work = () => Promise.resolve()
+  expect(() => control.safe!('order', 'paid')).toThrow('state paid: expected a function, got undefined')
+  expect(() => control.safe!('order', 'paid', work, 5)).toThrow('state paid: options: expected an object, got 5')
+  expect(() => control.schedule!('report', { cron: '@daily' })).toThrow('the schedule report: expected a function')
+  expect(() => control.schedule!('report')).toThrow('the schedule report: options: expected an object, got undefined')
+  expect(() => control.deleted!('order', 'work')).toThrow("deleted of order: expected a function, got 'work'")
+})
+
 test('beside a handler there may be one whose effects are withheld, and no other', () => {
   const control = createControl<Machines>({})
   const register = (shadow: boolean) => () => control.safe('order', 'paid', () => Promise.resolve(), { shadow })

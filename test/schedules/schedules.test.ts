@@ -1,11 +1,11 @@
-/** Handlers that run at certain times: each due time once, whoever is there. */
+/** Handlers that run at certain times: each due time once, however many workers there are. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
 import { isoTime, systemClock, type Clock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { createControl } from '../../sidecar/docstate/control.ts'
-import type { ScheduledRun, ScheduleOptions } from '../../sidecar/docstate/types.ts'
+import type { ScheduledRun, ScheduleOptions } from '../../sidecar/docstate/runs.ts'
 import { scheduleTable } from '../../sidecar/schedules/schedule-table.ts'
 import { keep } from '../../sidecar/schedules/schedules-feature.ts'
 import { freshDb } from '../support/couchdb.ts'

@@ -9,6 +9,7 @@ import { CouchError } from '../../couch/errors.ts'
 import { writtenFrom } from '../../couch/written.ts'
 import type { Partition } from '../../workers/partitioning.ts'
 import { deletedOf, type DispatchTable } from '../classify.ts'
+import { deletionType } from '../runs.ts'
 import type { FeedPlaces } from './feed-places.ts'
 import type { SelectedChanges, Selection } from './selected-changes.ts'
 
@@ -25,9 +26,6 @@ export interface DeletionsOptions {
   readonly random: Random
   readonly log: Logger
 }
-
-/** Of the document that a deletion makes. */
-export const deletionType = (type: string): string => `deletion/${type}`
 
 /** The same for all who come upon the deletion, so that it is made once. */
 function deletionId(database: string, { _id, _rev }: StoredDoc): string {

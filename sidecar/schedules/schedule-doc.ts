@@ -1,6 +1,6 @@
 import { isoTime } from '../core/clock.ts'
 import type { Doc } from '../couch/documents.ts'
-import type { Schedule } from '../docstate/types.ts'
+import type { Schedule } from '../docstate/runs.ts'
 
 /** A schedule as it stands in the control database. */
 export interface ScheduleDoc extends Doc {
