@@ -1,15 +1,26 @@
-import { expectedBy, liveSettings, parts, settingsId, type LiveSetting } from '../ddocs/lib/live-settings.ts'
+import {
+  expectedBy,
+  handlerSettings,
+  liveSettings,
+  parts,
+  settingsId,
+  type LiveSetting,
+} from '../ddocs/lib/live-settings.ts'
 
 const HEAD = `| key | value | default | meaning |
 | --- | --- | --- | --- |`
 
 const rowOf = ([key, setting]: readonly [string, LiveSetting]): string =>
-  `| \`${key}\` | ${expectedBy(setting)} | ${JSON.stringify(setting.default)} | ${setting.meaning} |`
+  `| \`${key}\` | ${expectedBy(setting)} | ${JSON.stringify(setting.default) ?? 'as the code says'} | ${setting.meaning} |`
+
+const tableOf = (settings: Readonly<Record<string, LiveSetting>>): string =>
+  [HEAD, ...Object.entries(settings).map(rowOf)].join('\n')
 
 /** All live settings as Markdown, a table for each document. */
 export const renderLiveSettings = (): string =>
   parts
-    .map((part) =>
-      [`## \`${settingsId(part)}\``, '', HEAD, ...Object.entries(liveSettings[part]).map(rowOf)].join('\n'),
-    )
+    .map((part) => {
+      const ofEach = part === 'handlers' ? ['', 'Of each handler:', '', tableOf(handlerSettings)] : []
+      return [`## \`${settingsId(part)}\``, '', tableOf(liveSettings[part]), ...ofEach].join('\n')
+    })
     .join('\n\n')

@@ -3,10 +3,11 @@
  * any of these keys. What it leaves out has its default. Checked in `validate_doc_update` and again by the sidecar, so
  * it imports nothing of either world. docs/live-settings.md is made of it.
  */
-import { has, quote, type Doc } from './document.ts'
+import { has, isObject, quote, type Doc } from './document.ts'
+import { parseDuration } from './duration.ts'
 import { unknownFaults } from './shape.ts'
 
-export type LiveSetting = YesOrNo | WholeNumber | Names
+export type LiveSetting = YesOrNo | WholeNumber | Names | RateSetting | ForEachHandler
 
 interface YesOrNo {
   readonly kind: 'boolean'
@@ -21,7 +22,8 @@ interface WholeNumber {
   readonly unit: string
   readonly min: number
   readonly max: number
-  readonly default: number
+  /** Undefined: what the code says. */
+  readonly default: number | undefined
   readonly meaning: string
 }
 
@@ -33,6 +35,49 @@ interface Names {
   readonly meaning: string
 }
 
+interface RateSetting {
+  readonly kind: 'rate'
+  readonly default: undefined
+  readonly meaning: string
+}
+
+interface ForEachHandler {
+  readonly kind: 'for-each-handler'
+  readonly default: HandlerSettings
+  readonly meaning: string
+}
+
+/** What holds of handlers in place of their options, by `type/state`. */
+export type HandlerSettings = Readonly<Record<string, HandlerSetting>>
+
+export interface HandlerSetting {
+  readonly paused?: boolean
+  readonly concurrency?: number
+  readonly limit?: { readonly count: number; readonly per: string }
+}
+
+/** Of each handler. What is left out is as the handler's options say. */
+export const handlerSettings = {
+  paused: {
+    kind: 'boolean',
+    default: false,
+    meaning: 'while `true` no run begins, in any database; what runs goes on to its end, and times of states still end',
+  },
+  concurrency: {
+    kind: 'whole-number',
+    unit: 'runs',
+    min: 1,
+    max: 100_000,
+    default: undefined,
+    meaning: 'how many documents run at the same time in each process',
+  },
+  limit: {
+    kind: 'rate',
+    default: undefined,
+    meaning: 'so many runs begin in so much time, in all workers and databases together',
+  },
+} as const satisfies Readonly<Record<keyof HandlerSetting, LiveSetting>>
+
 /** The longest time that can be set: far below the 24 days at which a timer of Node's would fire at once. */
 const DAY_MS = 86_400_000
 
@@ -43,6 +88,13 @@ const delay = { kind: 'whole-number', unit: 'milliseconds', min: 0, max: DAY_MS 
 const channels = { kind: 'whole-number', unit: 'builds', min: 0, max: 1000 } as const
 
 export const liveSettings = {
+  handlers: {
+    handlers: {
+      kind: 'for-each-handler',
+      default: {},
+      meaning: 'what holds of a handler in place of its options, by its `type/state`',
+    },
+  },
   global_changes: {
     update_db: {
       kind: 'boolean',
@@ -116,10 +168,16 @@ export const liveSettings = {
 
 type Settings = Readonly<Record<string, LiveSetting>>
 
-type ValueOf<S> = S extends YesOrNo ? boolean : S extends Names ? readonly string[] : number
+type ValueOf<S> = S extends YesOrNo
+  ? boolean
+  : S extends Names
+    ? readonly string[]
+    : S extends ForEachHandler
+      ? HandlerSettings
+      : number
 
 /** What a setting can be. */
-export type LiveValue = boolean | number | readonly string[]
+export type LiveValue = boolean | number | readonly string[] | HandlerSettings
 
 /** A part of the sidecar that has settings. */
 export type Part = keyof typeof liveSettings
@@ -146,24 +204,85 @@ export function settingsFaults(doc: Doc): string[] {
   return [
     ...(typeFits ? [] : [`type: expected "config" or nothing, got ${quote(doc.type)}`]),
     ...Object.keys(settings)
-      .filter((key) => has(doc, key) && !fits(settings[key]!, doc[key]))
-      .map((key) => `${key}: expected ${expectedBy(settings[key]!)}, got ${quote(doc[key])}`),
+      .filter((key) => has(doc, key))
+      .reduce<string[]>((faults, key) => faults.concat(faultsIn(settings[key]!, doc[key], key)), []),
     ...unknownFaults(doc, ['type', ...Object.keys(settings)]),
   ]
 }
 
+/** What is wrong with the value of a setting, as sentences. */
+function faultsIn(setting: LiveSetting, value: unknown, name: string): string[] {
+  if (setting.kind === 'for-each-handler' && isObject(value)) {
+    return Object.keys(value).reduce<string[]>((faults, handler) => {
+      return faults.concat(faultsOfHandler(value[handler], `${name}[${quote(handler)}]`))
+    }, [])
+  }
+  return fits(setting, value) ? [] : [`${name}: expected ${expectedBy(setting)}, got ${quote(value)}`]
+}
+
+function faultsOfHandler(given: unknown, name: string): string[] {
+  if (!isObject(given)) return [`${name}: expected an object, got ${quote(given)}`]
+  return Object.keys(given).reduce<string[]>((faults, key) => {
+    if (isOfHandler(key)) return faults.concat(faultsIn(handlerSettings[key], given[key], `${name}.${key}`))
+    return faults.concat(`${name}: expected no keys but ${Object.keys(handlerSettings).join(', ')}, got ${quote(key)}`)
+  }, [])
+}
+
+const isOfHandler = (key: string): key is keyof HandlerSetting => has(handlerSettings, key)
+
+/** The part of a value that a setting can have; undefined if there is none. */
+export function usable(setting: LiveSetting, value: unknown): unknown {
+  if (setting.kind !== 'for-each-handler') return fits(setting, value) ? value : undefined
+  const handlers: Record<string, unknown> = {}
+  if (!isObject(value)) return undefined
+  for (const handler of Object.keys(value)) {
+    const given = value[handler]
+    const fine: Record<string, unknown> = {}
+    if (isObject(given))
+      for (const key of Object.keys(given))
+        if (isOfHandler(key) && fits(handlerSettings[key], given[key])) fine[key] = given[key]
+    handlers[handler] = fine
+  }
+  return handlers
+}
+
 /** Whether a setting can have this value. */
 export function fits(setting: LiveSetting, value: unknown): boolean {
-  if (setting.kind === 'boolean') return typeof value === 'boolean'
-  if (setting.kind === 'names')
-    return Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')
-  const { min, max } = setting
-  return typeof value === 'number' && Math.floor(value) === value && value >= min && value <= max
+  switch (setting.kind) {
+    case 'boolean':
+      return typeof value === 'boolean'
+    case 'names':
+      return Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')
+    case 'whole-number':
+      return isWhole(value) && value >= setting.min && value <= setting.max
+    case 'rate':
+      return (
+        isObject(value) &&
+        Object.keys(value).every((key) => key === 'count' || key === 'per') &&
+        isWhole(value.count) &&
+        value.count > 0 &&
+        typeof value.per === 'string' &&
+        (parseDuration(value.per) || 0) > 0
+      )
+    case 'for-each-handler':
+      return isObject(value) && faultsIn(setting, value, '').length === 0
+  }
 }
+
+const isWhole = (value: unknown): value is number => typeof value === 'number' && Math.floor(value) === value
 
 /** Which values those are, in words. */
 export function expectedBy(setting: LiveSetting): string {
-  if (setting.kind === 'boolean') return 'true or false'
-  if (setting.kind === 'names') return `a list of names of ${setting.of}`
-  return `a whole number of ${setting.unit} from ${setting.min} to ${setting.max}`
+  switch (setting.kind) {
+    case 'boolean':
+      return 'true or false'
+    case 'names':
+      return `a list of names of ${setting.of}`
+    case 'whole-number':
+      return `a whole number of ${setting.unit} from ${setting.min} to ${setting.max}`
+    case 'rate':
+      return "a count and a time such as { count: 600, per: '1m' }"
+    case 'for-each-handler':
+      return 'an object with a key for each handler'
+  }
 }

@@ -4,9 +4,9 @@ import {
   type LiveValue,
   type Part,
   type SettingsOf,
-  fits,
   liveSettings,
   settingsFaults,
+  usable,
   type LiveSetting,
 } from '../../ddocs/lib/live-settings.ts'
 import type { Doc } from '../couch/documents.ts'
@@ -80,8 +80,7 @@ interface Read<P extends Part> {
 
 function readSettings<P extends Part>(part: P, doc: Doc | undefined): Read<P> {
   const values = Object.entries<LiveSetting>(liveSettings[part]).map(([key, setting]) => {
-    const given = doc?.[key]
-    return [key, fits(setting, given) ? given : setting.default] as const
+    return [key, usable(setting, doc?.[key]) ?? setting.default] as const
   })
   return { settings: Object.fromEntries(values) as SettingsOf<P>, faults: doc ? settingsFaults(doc) : [] }
 }

@@ -17,11 +17,21 @@ const partExpected = `_id: expected ${parts.map(settingsId).join(' or ')}`
 const delayed = (key: string, came: string, from = 0) =>
   `${key}: expected a whole number of milliseconds from ${from} to 86400000, got ${came}`
 
+const handlers = {
+  'order/paid': { paused: true },
+  'device/new': { concurrency: 4, limit: { count: 600, per: '1m' } },
+  'order/new': {},
+}
+const ofPaid = (value: unknown) => ({ _id: 'config:handlers', handlers: { 'order/paid': value } })
+const paid = 'handlers["order/paid"]'
+const aRate = "a count and a time such as { count: 600, per: '1m' }"
+
 const accepted: readonly [string, Record<string, unknown>][] = [
   ['nothing set', {}],
   ['one thing set', { update_db: false }],
   ['its type', { type: 'config', max_event_delay: 50 }],
   ['names and globs', { _id: 'config:ken', ignore: ['orders', 'tmp-*'], batch_channels: 0 }],
+  ['handlers that are paused, and slowed down', { _id: 'config:handlers', handlers }],
   ['all of it', { update_db: true, max_event_delay: 0, max_write_delay: 86_400_000, sweep_interval: 1000 }],
 ]
 
@@ -50,6 +60,16 @@ const refused: readonly [string, Record<string, unknown>, string][] = [
   ['a list with a number', { _id: 'config:ken', ignore: ['a', 1] }, 'ignore: expected a list of names of databases'],
   ['a list with nothing', { _id: 'config:ken', ignore: [''] }, 'ignore: expected a list of names of databases'],
   ['no batch at all', { _id: 'config:ken', batch_size: 0 }, 'batch_size: expected a whole number of changes from 1 to'],
+  ['a list of handlers', { _id: 'config:handlers', handlers: ['order/paid'] }, 'got an array'],
+  ['a handler that is no object', ofPaid(true), `${paid}: expected an object, got true`],
+  ['a pause in words', ofPaid({ paused: 'yes' }), `${paid}.paused: expected true or false, got "yes"`],
+  ['no run at all', ofPaid({ concurrency: 0 }), `${paid}.concurrency: expected a whole number of runs from 1 to`],
+  ['an option of the code', ofPaid({ attempts: 1 }), `${paid}: expected no keys but paused, concurrency, limit, got`],
+  ['a limit without a time', ofPaid({ limit: { count: 1 } }), `${paid}.limit: expected ${aRate}, got an object`],
+  ['a limit in no time', ofPaid({ limit: { count: 1, per: '0s' } }), `${paid}.limit: expected ${aRate}`],
+  ['a limit of none', ofPaid({ limit: { count: 0, per: '1s' } }), `${paid}.limit: expected ${aRate}`],
+  ['a limit in words', ofPaid({ limit: 'slow' }), `${paid}.limit: expected ${aRate}, got "slow"`],
+  ['a limit of more', ofPaid({ limit: { count: 1, per: '1s', burst: 2 } }), `${paid}.limit: expected ${aRate}`],
   ['sweeps without a pause', { sweep_interval: 0 }, delayed('sweep_interval', '0', 1000)],
   ['sweeps in quick succession', { sweep_interval: 999 }, delayed('sweep_interval', '999', 1000)],
   [
