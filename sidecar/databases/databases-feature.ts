@@ -19,7 +19,7 @@ import { followDatabase } from './follow.ts'
 
 /** Runs the handlers, the user's and the sidecar's own: follows the databases that are named, visits those of globs. */
 export function databasesFeature(platform: Platform): Feature {
-  const { config, couch, worker, byteBudget, clock, random, log, signal } = platform
+  const { config, couch, worker, byteBudget, live, clock, random, log, signal } = platform
   const engines = new Map<string, Engine>()
   const patterns = patternsOf(config)
   const compiler = createCompiler()
@@ -33,6 +33,7 @@ export function databasesFeature(platform: Platform): Feature {
   const control = couch.work.db(config.controlDb)
   const limits = new HandlerLimits({ control, shareOf, clock, random, log, signal })
   partitioning.onChange(() => limits.changed(), signal)
+  live.onChange('handlers', ({ handlers }) => limits.set(handlers), signal)
   const served = serveDatabases({
     ...platform,
     ...{ couch: couch.work, compiler, workers: worker.registry, worker: worker.self },
@@ -42,7 +43,11 @@ export function databasesFeature(platform: Platform): Feature {
   })
   const sources = { engines, databaseCounters: counters.all }
   return {
-    run: (until) => served.run(until),
+    async run(until) {
+      await live.whenKnown(until) // a handler that is paused does not begin
+      limits.set(live.of('handlers').handlers)
+      await served.run(until)
+    },
     metrics: [
       metricsOf(databaseMetrics, sources),
       metricsOf(visitMetrics, () => served.visited.counts()),

@@ -39,6 +39,10 @@ export interface Known {
   reading: Reading | undefined
   /** How far handlers have come that take only what is new; undefined if there are none. */
   places: Map<string, Place> | undefined
+  /** Handlers that left documents in the list, since they were paused, by `type/state`; undefined if none did. */
+  paused: ReadonlySet<string> | undefined
+  /** One of them goes on: the next visit begins with the list. */
+  isResumed: boolean
   /** Where it was at the first look of this process. */
   first: Seq | undefined
   /** The checkpoint that was compared with it. */
@@ -58,6 +62,8 @@ const nothing = (): Known => ({
     done: undefined,
     reading: undefined,
     places: undefined,
+    paused: undefined,
+    isResumed: false,
     first: undefined,
     compared: undefined,
   },

@@ -71,8 +71,10 @@ export async function visit(
   }
   let { matched } = known
 
-  const listFirst =
-    known.checkpoint !== undefined && (!rest || (rest.nextAt !== undefined && rest.nextAt <= clock.now()))
+  const isDue = !rest || known.isResumed || (rest.nextAt !== undefined && rest.nextAt <= clock.now())
+  const listFirst = known.checkpoint !== undefined && isDue
+  const paused = (known.paused = new Set<string>(known.isResumed ? [] : known.paused))
+  known.isResumed = false
   const before = { changes: known.reading?.changes ?? 0, files: furthest(known.done?.files, known.reading?.files) }
   let read: Seq | undefined
   let takenBefore = 0
@@ -86,7 +88,7 @@ export async function visit(
       // What waits for a deploy is at rest for us; a worker that begins after the deploy has to list it.
       const kept = matched.table === options.table ? checkpoint : unrested
       const isToCount = options.counts?.undeclared.has(name) // by the list of each visit, also after a restart
-      await store.save(isToCount ? unrested : kept, signal)
+      await store.save(isToCount || paused.size > 0 ? unrested : kept, signal)
       known.checkpoint = isToCount ? unrested : checkpoint
     },
     isPutBack: (signal) => store.isPutBack(signal),
@@ -107,6 +109,7 @@ export async function visit(
       first: known.checkpoint?.seq ?? known.first,
       places: (known.places ??= new Map<string, Place>()),
       listFirst,
+      paused,
       nextAt: listFirst ? undefined : rest?.nextAt,
       waits: (known.waits ??= createWaits(() => clock.ticks())),
       read: (from, signal) =>
@@ -151,6 +154,7 @@ export async function visit(
       leaving.abort(new Error('the visit is over'))
       await running
       if (known.places?.size === 0) known.places = undefined
+      if (known.paused?.size === 0) known.paused = undefined
       if (known.waits?.size === 0) known.waits = undefined // thousands of databases wait for nothing
     }
   })

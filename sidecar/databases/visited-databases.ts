@@ -115,6 +115,16 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
     if (!tracked.visit) trackedDatabases.delete(tracked.name)
   }
 
+  /** A handler goes on that was paused. */
+  function resume(): void {
+    const paused = options.limits?.paused
+    for (const tracked of trackedDatabases.values()) {
+      if (![...(tracked.known.paused ?? [])].some((name) => !paused?.has(name))) continue
+      tracked.known.isResumed = true
+      visits.find(tracked)
+    }
+  }
+
   const sweep = createSweep({
     survey: options.survey ?? createSurvey(couch),
     trackedDatabases,
@@ -159,6 +169,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
         { signal },
       )
       partitioning.onChange(() => sweeps.soon(), signal)
+      options.limits?.onResumed(resume, signal)
       await together([(until) => visits.run(until), (until) => sweeps.run(until)], signal)
     },
     counts: () => ({

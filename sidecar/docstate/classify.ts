@@ -17,6 +17,8 @@ export type Classification =
   /** As `ignore`; and its machine does not declare the state. */
   | { readonly kind: 'undeclared' }
   | { readonly kind: 'ready'; readonly registration: Registration }
+  /** It would be `ready`, but its handler is paused: the list has it. */
+  | { readonly kind: 'paused'; readonly registration: Registration }
   /** As `ignore`, but that a handler is tried out on it. */
   | { readonly kind: 'shadow' }
   /** Look again at this time (milliseconds since the epoch): another try is due, or a state's time is up. */
@@ -82,7 +84,13 @@ export const IN_CONFLICT = 'in conflict'
 
 export type Classify = (doc: StoredDoc, now: number) => Classification
 
-export function createClassify({ registrations, shadows = [], machines }: DispatchTable): Classify {
+const never = () => false
+
+/** @param isPaused whether no run of a handler may begin now */
+export function createClassify(
+  { registrations, shadows = [], machines }: DispatchTable,
+  isPaused: (registration: Registration) => boolean = never,
+): Classify {
   const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
   const shadowed = new Set(shadows.map(({ type, state }) => keyOf(type, state)))
   const timeouts = timeoutsOf(machines)
@@ -111,12 +119,12 @@ export function createClassify({ registrations, shadows = [], machines }: Dispat
       const until = 'at' in ends || written === undefined ? endOf(ends, doc, now) : written
       if (until === undefined || until <= now) return { kind: 'ready', registration: end }
       if (until !== written) return { kind: 'untimed', until, registration: end }
-      if (!registration || handled) return { kind: 'wait', until }
+      if (!registration || handled || isPaused(registration)) return { kind: 'wait', until }
     }
     if (!registration || handled) return IGNORE
     const retryAt = timeOf(docstate?.retry_at)
     if (retryAt !== undefined && retryAt > now) return { kind: 'wait', until: retryAt }
-    return { kind: 'ready', registration }
+    return { kind: isPaused(registration) ? 'paused' : 'ready', registration }
   }
 }
 
@@ -149,7 +157,10 @@ function timeoutsOf(machines: Machines): ReadonlyMap<string, End> {
         const field = 'at' in timeout ? timeout.at : ''
         throw new Reject('bad_time', `${field}: expected ${A_TIME}, got ${inspect(doc[field], SHOWN)}`)
       }
-      const registration: Registration = { type, state, mode: 'safe', handler, options: handlerDefaults }
+      const registration: Registration = {
+        ...{ type, state, mode: 'safe', handler },
+        ...{ options: handlerDefaults, isTimeout: true },
+      }
       timeouts.set(keyOf(type, state), { ends: timeout, registration })
     }
   }

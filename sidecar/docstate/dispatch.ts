@@ -13,6 +13,7 @@ import type { LeaseWatch } from './claims/lease-watch.ts'
 import { keyOrNone } from './keys.ts'
 import type { Shadows } from './shadows.ts'
 import { OwnRevisions } from './own-revisions.ts'
+import type { Registration } from './types.ts'
 
 export interface DispatchOptions {
   readonly classify: Classify
@@ -30,6 +31,8 @@ export interface DispatchOptions {
   readonly delayQueue: DelayQueue
   /** Of the claims of other workers. */
   readonly leases: LeaseWatch
+  /** A document was left in the list, since this handler is paused. */
+  readonly onPaused: (registration: Registration) => void
   readonly counts: Counters
   readonly clock: Clock
   readonly log: Logger
@@ -73,6 +76,10 @@ export class Dispatch {
       case 'ignore':
       case 'undeclared':
         this.pass(doc._id)
+        break
+      case 'paused':
+        this.pass(doc._id)
+        if (ours) this.#options.onPaused(classification.registration)
         break
       case 'wait':
         if (ours) delayQueue.add(doc._id, classification.until)
@@ -145,6 +152,7 @@ export class Dispatch {
     if (end === 'not-ours') this.#options.counts.inVain += 1
     const asks = !isIdle(this.#options.classify(attempt.doc, clock.now()))
     if (end === 'settled') leases.forget(attempt.id)
+    if (end === 'paused') this.#options.onPaused(attempt.registration)
     const cameBy = attempt.seen !== undefined && compareRevs(attempt.seen, attempt.doc._rev) >= 0
     if (attempt.saved && !attempt.ofPast && !cameBy) this.#ownRevisions.add(attempt.doc, asks)
     const hadBranches = attempt.branched || attempt.doc._conflicts !== undefined

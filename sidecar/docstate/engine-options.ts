@@ -72,6 +72,8 @@ export interface Visit {
   readonly listFirst: boolean
   /** Otherwise: when the next of them is due, milliseconds since the epoch. */
   readonly nextAt: number | undefined
+  /** Handlers that have documents in the list while they are paused, by `type/state`: added to. */
+  readonly paused: Set<string>
   /** Of its handlers, by their ids; goes on from visit to visit. */
   readonly places: Map<string, Place>
   /** Goes on from visit to visit: each would wait for a whole lease. */

@@ -1,9 +1,11 @@
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { RateLimit } from '../core/rate-limit.ts'
+import type { Rate } from '../core/rate-limit.ts'
 import type { Logger } from 'pino'
+import type { HandlerSetting, HandlerSettings } from '../../ddocs/lib/live-settings.ts'
 import type { Database } from '../couch/database.ts'
 import type { TypeAndState } from '../workers/partitioning.ts'
+import { HandlerLimit } from './handler-limit.ts'
 import { handlerDefaults } from './handler-options.ts'
 import { createReserveStarts } from './reserve-starts.ts'
 import { SharedTurns } from './turns.ts'
@@ -29,13 +31,6 @@ export interface Share {
   readonly of: number
 }
 
-/** What a handler may do at once, over all databases of this process. */
-export interface HandlerLimit {
-  readonly turns: SharedTurns
-  /** Over all workers together; undefined without `limit`. */
-  readonly rate: RateLimit | undefined
-}
-
 /** Of an engine that is alone. */
 export const ownLimits = (options: Omit<HandlerLimitsOptions, 'shareOf'>): HandlerLimits =>
   new HandlerLimits({ ...options, shareOf: () => ({ index: 0, of: 1 }) })
@@ -44,6 +39,8 @@ export const ownLimits = (options: Omit<HandlerLimitsOptions, 'shareOf'>): Handl
 export class HandlerLimits {
   readonly #options: HandlerLimitsOptions
   readonly #limits = new Map<Registration, HandlerLimit>()
+  readonly #resumed = new Set<() => void>()
+  #settings: HandlerSettings = {}
 
   constructor(options: HandlerLimitsOptions) {
     this.#options = options
@@ -62,22 +59,57 @@ export class HandlerLimits {
     for (const { turns } of this.#limits.values()) turns.changed()
   }
 
+  /** From now on these hold in place of the options of handlers. */
+  set(settings: HandlerSettings): void {
+    const before = this.paused
+    this.#settings = settings
+    for (const [registration, limit] of this.#limits) limit.set(this.#settingOf(registration))
+    const isResumed = [...before].some((name) => !this.paused.has(name))
+    if (isResumed) for (const listener of [...this.#resumed]) listener()
+  }
+
+  isPaused(pair: TypeAndState): boolean {
+    return this.#settingOf(pair).paused ?? false
+  }
+
+  /** Those that are paused, by `type/state`. */
+  get paused(): ReadonlySet<string> {
+    return new Set(Object.keys(this.#settings).filter((name) => this.#settings[name]?.paused))
+  }
+
+  /** Calls when a handler goes on that was paused, until the signal. */
+  onResumed(listener: () => void, signal: AbortSignal): void {
+    if (signal.aborted) return
+    this.#resumed.add(listener)
+    signal.addEventListener('abort', () => this.#resumed.delete(listener), { once: true })
+  }
+
+  #settingOf({ type, state, isTimeout }: TypeAndState & Pick<Registration, 'isTimeout'>): HandlerSetting {
+    const name = `${type}/${state}`
+    if (isTimeout) return {}
+    return Object.hasOwn(this.#settings, name) ? this.#settings[name]! : {}
+  }
+
   #create(registration: Registration): HandlerLimit {
     const { control, clock, random, log, signal } = this.#options
-    const { type, state, mode, options } = registration
-    const { limit } = options
+    const { type, state, mode } = registration
     const turns = new SharedTurns({
       hasClaims: mode === 'unsafe',
       concurrency: () => Math.max(1, Math.min(this.#concurrencyOf(registration), this.#leftFor(registration))),
       onNoneWaiting: () => this.#giveWay(registration),
     })
-    if (!limit) return { turns, rate: undefined }
-    const reserve = createReserveStarts({ control, name: `${type}/${state}`, rate: limit, clock, random, log })
-    return { turns, rate: new RateLimit(reserve, clock, signal) }
+    const reserveAt = (rate: Rate) =>
+      createReserveStarts({ control, name: `${type}/${state}`, rate, clock, random, log })
+    const limit = new HandlerLimit({ registration, turns, reserveAt, clock, signal })
+    limit.set(this.#settingOf(registration))
+    return limit
   }
 
   /** Each worker that may run the handler has its part; who has documents all the same, and no part, runs one at a time. */
-  #concurrencyOf({ type, state, options: { concurrency, globalConcurrency } }: Registration): number {
+  #concurrencyOf(registration: Registration): number {
+    const { type, state, options } = registration
+    const { globalConcurrency } = options
+    const concurrency = this.#settingOf(registration).concurrency ?? options.concurrency
     if (globalConcurrency === undefined) return concurrency
     const { index, of } = this.#options.shareOf({ type, state }, globalConcurrency)
     const part = Math.floor(globalConcurrency / of) + (index < globalConcurrency % of ? 1 : 0)
@@ -87,8 +119,8 @@ export class HandlerLimits {
   /** What handlers leave that come before this one, and whose documents wait for nothing but their turn. */
   #leftFor({ options: { priority } }: Registration): number {
     let taken = 0
-    for (const [{ options }, { turns, rate }] of this.#limits) {
-      if (options.priority < priority && turns.waiting > 0 && !rate?.isWaitedFor) taken += turns.running.taken
+    for (const [{ options }, { turns, isHeldBack }] of this.#limits) {
+      if (options.priority < priority && turns.waiting > 0 && !isHeldBack) taken += turns.running.taken
     }
     return taken === 0 ? Infinity : AT_ONCE - taken
   }

@@ -104,7 +104,11 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     table: () => current.table,
     isOurs: (pair, id) => partition.isOurs(pair, id),
   })
+  /** Its list has documents that wait for the end of a pause. */
+  const onPaused = ({ type, state }: TypeAndState) => void visit?.paused.add(`${type}/${state}`)
+  const isPaused = (pair: TypeAndState) => limits.isPaused(pair)
   const dispatch = new Dispatch({
+    onPaused,
     shadows,
     ...{ classify, queueOf, delayQueue, leases: waits.leases, counts, clock, log },
     isOurs(doc) {
@@ -165,6 +169,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     ...{ database, partition, listPages, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log, prepare },
     table: () => current.table,
     undeclared: noteUndeclared,
+    ...{ isPaused, onPaused },
     resyncFirst: (visit?.listFirst ?? true) || current.sinceNow.length > 0,
     whenCaughtUp: async () => {
       await watch.caughtUp
@@ -172,6 +177,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       await dispatch.attempts.whenIdle()
     },
   })
+
+  limits.onResumed(() => resync.soon(), closing)
 
   const deletions = createDeletions({
     ...{ database, control, partition, places, selectedChanges, clock, random, log },
@@ -189,7 +196,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     for (const pair of typesAndStatesOf(table)) counts.of(pair) // what has not happened yet is told, too
     const keyed = table.registrations.filter(({ options }) => options.key !== undefined)
     const sinceNow = table.registrations.filter(isSinceNow)
-    return { table, keyed, sinceNow, classify: createClassify(table) }
+    return { table, keyed, sinceNow, classify: createClassify(table, (registration) => limits.isPaused(registration)) }
   }
 
   function noteUndeclared(now: readonly UndeclaredCount[]): void {

@@ -41,7 +41,8 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
     const now = clock.now()
     const written = Date.parse(String(doc?.next_at))
     const isWrong = Number.isNaN(written) || written > now + apartMs + AHEAD_MS + WRONG_MS
-    const first = isWrong ? now : Math.max(now, written)
+    const latest = doc?.apart_ms === apartMs ? Infinity : now + apartMs // the limit was another one
+    const first = isWrong ? now : Math.max(now, Math.min(written, latest))
     if (first > now + AHEAD_MS) {
       await clock.sleep(Math.min(first - now - AHEAD_MS / 2, WRONG_MS), signal)
       return undefined
@@ -49,7 +50,7 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
     const count = Math.min(most, Math.max(1, Math.floor(AHEAD_MS / apartMs)))
     const next_at = isoTime(Math.ceil(first + count * apartMs))
     try {
-      await control.put({ ...doc, _id, type: 'limit', next_at }, { signal })
+      await control.put({ ...doc, _id, type: 'limit', next_at, apart_ms: apartMs }, { signal })
       return { first, apartMs, count }
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict')) throw thrown

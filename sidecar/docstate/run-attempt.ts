@@ -6,6 +6,7 @@
  *        │           ├──> not-taken     CouchDB refuses the claim
  *        │           ├──> not-ours      another worker has won
  *        ├───────────┴──> look-again    it has changed meanwhile, has branches, or its holder is unknown
+ *        ├──────────────> paused        its handler is paused: the list has it
  *        └──────────────> given-up      the sidecar stops
  *
  * Safe handlers need no claim. At most `concurrency` documents of one handler are in `executing`, and few more are claimed (`turns.ts`).
@@ -15,7 +16,7 @@ import type { Claims } from './claims/claims.ts'
 import type { WinClaim } from './claims/win-claim.ts'
 import { timesLost, type Attempt, type AttemptEnd } from './attempt.ts'
 import type { Execute } from './execute.ts'
-import type { HandlerLimit } from './handler-limits.ts'
+import type { HandlerLimit } from './handler-limit.ts'
 import { keyOrNone, type Keys } from './keys.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { SaveOutcome } from './save-outcome.ts'
@@ -53,13 +54,14 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
   const turns = new Turns({ shared: limit.turns, unread, ticks })
 
   async function run(attempt: Attempt, turn: Turn): Promise<AttemptEnd> {
-    if (limit.rate) await limit.rate.enter(closing).catch(() => undefined)
+    const mayStart = limit.isFree || (await limit.mayStart(closing))
     const lost = timesLost(attempt.before)
     const closed = quarantine.enter(lost)
     if (closed) await closed
     try {
-      if (isUnsafe) await turn.mayClaim()
+      if (isUnsafe && mayStart) await turn.mayClaim()
       if (closing.aborted) return 'given-up'
+      if (!mayStart || limit.isPaused) return 'paused'
       if (attempt.outdated || attempt.maybeBranched) return 'look-again'
       const end = isUnsafe ? await winClaim(attempt, turn) : undefined
       if (end) return end

@@ -68,6 +68,8 @@ export interface Docstate {
   readonly merges?: readonly string[]
   /** In `error`: the state in which it failed, to which `retry` brings it back. */
   readonly failed_in?: string
+  /** The same, by a person (`couchdb-sidecar discard`). */
+  readonly discarded?: { readonly at: string; readonly by: string }
   /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */
   readonly done?: readonly string[]
   /** What came of the steps of its handler (`ctx.once`), by their names. */
@@ -239,6 +241,8 @@ export interface Registration {
   readonly mode: Mode
   readonly handler: Handler
   readonly options: ResolvedOptions
+  /** Made from the machine: moves on what has been in the state for its time. */
+  readonly isTimeout?: true
 }
 
 /** What came of one run, closed: one function makes it from the run, one turns it into a document. */

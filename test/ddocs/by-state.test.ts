@@ -3,6 +3,7 @@ import { viewOf } from '../support/answers.ts'
 import { guardedDb } from './guarded-db.ts'
 
 const at = '2026-01-01T00:00:00.000Z'
+const later = '2026-01-02T00:00:00.000Z'
 const claim = { worker: 'a', token: 'b', at, lease_ms: 1000 }
 
 /** `docstate` of a document of type `t` in state `s`, and what the view says of it: status and time. */
@@ -18,8 +19,12 @@ const rows: readonly [string, unknown, string, string | null][] = [
   ['a claim before a retry', { state: 's', claim, retry_at: at, timeout_at: at }, 'claimed', at],
   ['parked before a claim', { state: 's', parked: { at }, claim, retry_at: at }, 'parked', at],
   ['handled before all', { state: 's', handled: at, parked: { at }, claim, retry_at: at }, 'handled', null],
-  ['handled, in a state that ends', { state: 's', handled: at, timeout_at: at }, 'timeout', at],
-  ['a timeout before a retry', { state: 's', retry_at: '2026-01-02T00:00:00.000Z', timeout_at: at }, 'timeout', at],
+  ['handled, in a state that ends', { state: 's', handled: at, timeout_at: at }, 'handled', at],
+  ['failed', { state: 's', failed_in: 'paid' }, 'failed', at],
+  ['discarded', { state: 's', failed_in: 'paid', discarded: { at: later, by: 'ann' } }, 'discarded', later],
+  ['discarded as text', { state: 's', failed_in: 'paid', discarded: 'yes' }, 'discarded', null],
+  ['discarded, and from nowhere', { state: 's', discarded: { at } }, 'ready', null],
+  ['a timeout before a retry', { state: 's', retry_at: later, timeout_at: at }, 'timeout', at],
   ['a remnant of another state', { state: 'before', handled: at, claim }, 'ready', null],
   ['a remnant without a state', { handled: at }, 'ready', null],
   ['a retry at no time', { state: 's', retry_at: {} }, 'retry', null],
@@ -35,7 +40,7 @@ const rows: readonly [string, unknown, string, string | null][] = [
 
 test('the view has a row for each document with a type and a state, whatever else is in it', async () => {
   const db = await guardedDb()
-  const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', docstate }))
+  const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', error: { at }, docstate }))
   const stateless = [
     { _id: 'no type', state: 's' },
     { _id: 'no state', type: 't' },
@@ -51,7 +56,7 @@ test('the view has a row for each document with a type and a state, whatever els
 
 test('the view counts documents by type, state and status', async () => {
   const db = await guardedDb()
-  const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', docstate }))
+  const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', error: { at }, docstate }))
   await db.bulk([...docs, { _id: 'other', type: 't', state: 'other' }].map((doc) => JSON.stringify(doc)))
   const counts = await viewOf(db, 'docstate', 'by_state', { group_level: 2, reduce: true })
   expect(counts.rows).toEqual([

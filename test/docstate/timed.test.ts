@@ -1,6 +1,8 @@
 /** States that end by themselves, beside handlers that keep, hold or fail in them. */
 import { expect, test } from 'vitest'
 import { isoTime } from '../../sidecar/core/clock.ts'
+import type { Control } from '../../sidecar/docstate/control.ts'
+import type { Partition } from '../../sidecar/workers/partitioning.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { silence, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -147,3 +149,27 @@ test.each([undefined, null, 'tomorrow', '2026-13-01T00:00:00Z', '2026-11-26T12:0
     })
   },
 )
+
+test('one whose end is written down, by a worker that went before its handler began, is taken by another', async () => {
+  const db = await freshDb('timed')
+  const [later, listeners] = [isoTime(Date.now() + 3_600_000), new Set<() => void>()]
+  let isOurs = false
+  const partition: Partition = {
+    isOurs: () => isOurs,
+    isOursAnywhere: () => isOurs,
+    hasEquals: () => true,
+    onChange: (listener) => void listeners.add(listener),
+  }
+  const long = {
+    job: { ...machines.job, begun: { ...machines.job.begun, timeout: { ...timeout, afterMs: 3_600_000 } } },
+  }
+  const register = (control: Control) =>
+    control.unsafe('job', 'begun', (doc) => Promise.resolve({ ...doc, state: 'done' }))
+  const { engine } = await startRig(db, register, { machines: long, partition })
+  await db.put({ _id: 'j', type: 'job', state: 'begun', docstate: { state: 'begun', timeout_at: later } })
+  await eventually(() => expect(engine.lag()).toMatchObject({ unread: 0, unsettled: 0, behindMs: 0 }))
+  expect(await stateOf(db, 'j')).toBe('begun')
+  isOurs = true
+  for (const changed of listeners) changed()
+  await eventually(async () => expect(await stateOf(db, 'j')).toBe('done'))
+})

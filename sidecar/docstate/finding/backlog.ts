@@ -8,6 +8,7 @@ import type { Partition } from '../../workers/partitioning.ts'
 import type { HandlerQueue } from './handler-queues.ts'
 import type { ReadAndDispatch } from './read-and-dispatch.ts'
 import type { ListPages } from './pages.ts'
+import { rangesOf } from './ranges.ts'
 
 export interface BacklogOptions {
   readonly partition: Partition
@@ -141,9 +142,10 @@ export class Backlog {
   /** Ids of what is ready, and of what is due, as far as it is ours. */
   async *#list({ registration }: HandlerQueue, signal: AbortSignal): AsyncGenerator<string[]> {
     const { listPages, partition, clock } = this.#options
-    const { type, state } = registration
-    const now = isoTime(clock.now())
-    for (const [status, until] of [['ready', {}] as const, ['retry', now] as const, ['timeout', now] as const]) {
+    const { type, state, isTimeout = false } = registration
+    const waiting = { registration: isTimeout ? undefined : registration, hasEnd: isTimeout, paused: false }
+    for (const { status, until } of rangesOf(waiting, isoTime(clock.now()))) {
+      if (status === 'claimed') continue
       for await (const rows of listPages({ type, state }, status, until, signal)) {
         const ids = rows.map(({ id }) => id)
         yield registration.options.key ? ids : ids.filter((id) => partition.isOurs(registration, id))

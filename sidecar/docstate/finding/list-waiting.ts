@@ -5,6 +5,7 @@ import type { Partition, TypeAndState } from '../../workers/partitioning.ts'
 import { handlerDefaults } from '../handler-options.ts'
 import { undeclaredIn, type UndeclaredCount } from '../undeclared.ts'
 import type { ResolvedOptions } from '../types.ts'
+import { rangesOf } from './ranges.ts'
 import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../classify.ts'
 import {
   BY_STATE,
@@ -29,6 +30,10 @@ export interface ListWaitingOptions {
   readonly horizonMs: number
   /** Told of the first document of each kind that is due later. */
   readonly later: (at: number) => void
+  /** Whether what is ready of these is left alone. */
+  readonly isPaused: (pair: TypeAndState) => boolean
+  /** Told of those that have something ready. */
+  readonly onPaused: (pair: TypeAndState) => void
   /** Told at each resync how many documents are in states that their machines do not declare. */
   readonly undeclared: (counts: readonly UndeclaredCount[]) => void
   /** Looks at documents of one type and state; `anyway` also at those of others. Says whether the next page is wanted. */
@@ -51,7 +56,8 @@ const MAX_REMEMBERED = 1000
  * the document is, so all are read.
  */
 export function createListWaiting(options: ListWaitingOptions): ListWaiting {
-  const { database, table, partition, listPages, clock, horizonMs, later, undeclared, take } = options
+  const { database, table, partition, listPages, clock, horizonMs, later, undeclared, take, isPaused, onPaused } =
+    options
   let waited = new Set<string>()
 
   /** One question tells where there is anything at all: mostly there is nothing. */
@@ -87,24 +93,22 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
     for (const pair of inOrder(known)) {
       const { key: keyOf, globalConcurrency } = optionsOf(known, pair)
       const isLate = keyOf || globalConcurrency !== undefined ? () => false : lateIn(pair)
+      const has = (status: string) => isOccupied([pair.type, pair.state, status])
+      const paused = isPaused(pair)
+      if (paused && (has('ready') || has('retry') || has('timeout'))) onPaused(pair)
+      const registration = handlerOf(known, pair)
       const hasEnd = known.machines[pair.type]?.[pair.state]?.timeout !== undefined
-      for (const [status, until] of [
-        ['claimed', {}],
-        ['ready', {}],
-        ['retry', horizon],
-        ['timeout', horizon],
-        ...(hasEnd ? ([['handled', {}]] as const) : []), // before the machine had an end for it
-      ] as const) {
-        const key = [pair.type, pair.state, status]
-        if (!isOccupied(key)) continue
+      for (const { status, until, among } of rangesOf({ registration, hasEnd, paused }, horizon)) {
+        if (!among.some(has)) continue
         for await (const rows of listPages(pair, status, until, signal)) {
           const isOurs = ({ id }: Listed) => status === 'claimed' || keyOf !== undefined || partition.isOurs(pair, id)
           const ours = rows.filter(isOurs)
-          const late = rows.filter((row) => !isOurs(row) && isLate(row))
+          const isDue = (row: Listed) => isLate(until === horizon ? row : { ...row, at: null })
+          const late = rows.filter((row) => !isOurs(row) && isDue(row))
           if (!(await take(idsOf(ours), false, signal))) break
           if (!(await take(idsOf(late), true, signal))) break
         }
-        if (until === horizon) await lookFurther(key, horizon, signal)
+        if (until === horizon) await lookFurther([pair.type, pair.state, status], horizon, signal)
       }
     }
     const hasConflicts = amongKeys(await group(CONFLICTS, keyRow, 1, signal))
@@ -129,8 +133,11 @@ function inOrder(table: DispatchTable): TypeAndState[] {
   return typesAndStatesOf(table).sort((a, b) => priorityOf(a) - priorityOf(b))
 }
 
-const optionsOf = ({ registrations }: DispatchTable, { type, state }: TypeAndState): Partial<ResolvedOptions> =>
-  registrations.find((one) => one.type === type && one.state === state)?.options ?? {}
+const handlerOf = ({ registrations }: DispatchTable, { type, state }: TypeAndState) =>
+  registrations.find((one) => one.type === type && one.state === state)
+
+const optionsOf = (table: DispatchTable, pair: TypeAndState): Partial<ResolvedOptions> =>
+  handlerOf(table, pair)?.options ?? {}
 
 function amongKeys(rows: readonly { readonly key: readonly unknown[] }[]): (key: readonly string[]) => boolean {
   const keys = new Set(rows.map(({ key }) => JSON.stringify(key)))

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/clock.ts'
 import { withTimeout } from '../../core/timeout.ts'
 import type { Database } from '../../couch/database.ts'
 import { CouchError } from '../../couch/errors.ts'
-import type { Partition } from '../../workers/partitioning.ts'
+import type { Partition, TypeAndState } from '../../workers/partitioning.ts'
 import type { DispatchTable } from '../classify.ts'
 import type { UndeclaredCount } from '../undeclared.ts'
 import type { Backlog } from './backlog.ts'
@@ -22,6 +22,8 @@ export interface ResyncOptions {
   readonly readAndDispatch: ReadAndDispatch
   /** Told of each list. */
   readonly undeclared: (counts: readonly UndeclaredCount[]) => void
+  readonly isPaused: (pair: TypeAndState) => boolean
+  readonly onPaused: (pair: TypeAndState) => void
   readonly backlog: Backlog
   /** Between two resyncs. Milliseconds. */
   readonly resyncMs: number
@@ -54,7 +56,7 @@ export interface Resync {
 
 export function createResync(options: ResyncOptions): Resync {
   const { database, table, partition, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log } = options
-  const { whenCaughtUp, resyncFirst, prepare, undeclared, listPages } = options
+  const { whenCaughtUp, resyncFirst, prepare, undeclared, listPages, isPaused, onPaused } = options
   let looks = 0
   let isListed = !resyncFirst
   let wake = () => {}
@@ -65,6 +67,8 @@ export function createResync(options: ResyncOptions): Resync {
     listPages,
     clock,
     undeclared,
+    isPaused,
+    onPaused,
     horizonMs: resyncMs * 2,
     take: takePage,
     later: (at) => delayQueue.later(at),

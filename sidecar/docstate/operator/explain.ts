@@ -155,6 +155,7 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
         'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
         'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
       ]
+    case 'paused':
     case 'ready':
       if (
         isSinceNow(classification.registration) &&

@@ -6,7 +6,7 @@ import { BY_STATE, DDOC, countRow } from '../finding/pages.ts'
 export interface StateCount {
   readonly type: string
   readonly state: string
-  /** `ready`, `retry`, `claimed`, `parked`, `handled` or `timeout`. */
+  /** `ready`, `retry`, `claimed`, `parked`, `handled`, `timeout`, `failed` or `discarded`. */
   readonly status: string
   readonly count: number
 }
