@@ -22,6 +22,7 @@ const rows: readonly [string, unknown, string, string | null][] = [
   ['handled, in a state that ends', { state: 's', handled: at, timeout_at: at }, 'handled', at],
   ['failed', { state: 's', failed_in: 'paid' }, 'failed', at],
   ['discarded', { state: 's', failed_in: 'paid', discarded: { at: later, by: 'ann' } }, 'discarded', later],
+  ['failed, in a state that ends', { state: 's', failed_in: 'paid', timeout_at: later }, 'failed', later],
   ['discarded as text', { state: 's', failed_in: 'paid', discarded: 'yes' }, 'discarded', null],
   ['discarded, and from nowhere', { state: 's', discarded: { at } }, 'ready', null],
   ['a timeout before a retry', { state: 's', retry_at: later, timeout_at: at }, 'timeout', at],

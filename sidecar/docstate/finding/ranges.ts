@@ -28,7 +28,7 @@ export function rangesOf({ registration, hasEnd, paused }: Waiting, due: string)
     ...(runs ? [{ status: 'retry', until: due }] : []),
     // Whose state ends, and no worker has begun with it. Of what is new the list of `ready` tells.
     { status: 'timeout', until: runs && !isNew ? {} : due },
-    ...(hasEnd ? [{ status: 'handled', until: due }] : []),
+    ...(hasEnd ? ['handled', 'failed', 'discarded'].map((status) => ({ status, until: due })) : []),
   ]
   return ranges.map((range) => ({ among: [range.status], ...range }))
 }
