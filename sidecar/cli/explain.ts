@@ -5,6 +5,7 @@ import { isAmong } from '../core/glob.ts'
 import { listMismatches } from '../deploy/list-mismatches.ts'
 import { explain } from '../docstate/operator/explain.ts'
 import { DDOC_ID } from '../docstate/finding/pages.ts'
+import { handlerSettingsIn } from './handler-settings.ts'
 import { loadHandlers } from './load-handlers.ts'
 import { patternsOf } from '../databases/patterns.ts'
 import { withCouch } from './connect.ts'
@@ -13,7 +14,12 @@ import { tablesFor } from './tables-for.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What happens to one document, and why. */
-export async function explainOne(terminal: Terminal, config: Config, db: string, id: string): Promise<void> {
+export async function explainOne(
+  terminal: Terminal,
+  config: Config,
+  { db, id }: { readonly db: string; readonly id: string },
+  { json = false }: { readonly json?: boolean } = {},
+): Promise<void> {
   const handlers = await loadHandlers(config.handlers)
   await withCouch(config, async (couch) => {
     const { table } = tablesFor(couch, config, handlers).of(db)
@@ -22,11 +28,13 @@ export async function explainOne(terminal: Terminal, config: Config, db: string,
     const ddoc = await database.find(DDOC_ID, {}, { signal })
     const lines = await explain({
       ...{ database, table, id, signal, clock: systemClock, control: couch.db(config.controlDb) },
+      settings: await handlerSettingsIn(couch.db(config.controlDb), signal),
       served: isAmong(db, patternsOf(config)),
       guarded: (ddoc?.machines ?? {}) as Machines,
       // Where there is no design document yet, the start brings it, with the machines of these handlers.
       faultsOf: (registration) => (ddoc ? listMismatches(ddoc, [registration], table.machines) : []),
     })
-    for (const line of lines) terminal.print(oneLine(line))
+    if (json) terminal.print(JSON.stringify({ database: db, id, sentences: lines }))
+    else for (const line of lines) terminal.print(oneLine(line))
   })
 }

@@ -1,7 +1,10 @@
 import { Command, Option, CommanderError } from 'commander'
 import type { Config } from '../config.ts'
 import type { DeployFlags } from './deploy.ts'
-import type { RetryFlags } from './retry.ts'
+import type { ActFlags } from './act.ts'
+import { FILTER_FLAGS } from './filter-flags.ts'
+import type { ListFlags } from './list.ts'
+import type { StatusFlags } from './status.ts'
 import type { Terminal } from './terminal.ts'
 import { inspect } from 'node:util'
 import { ConfigError, SidecarError } from '../core/errors.ts'
@@ -74,39 +77,82 @@ export function createProgram(terminal: Terminal, version: string): Command {
       await deploy(terminal, config, options)
     })
 
-  add('status', 'count the documents of each type by state; tell how far the indexes are, and who works').action(
-    async (_, command: Command) => {
+  add('status', 'count the documents of each type by state; tell how far the indexes are, and who works')
+    .option('--stuck', 'which documents do not go on: why, since when, and what brings them on')
+    .option('--json', 'as JSON')
+    .action(async (options: StatusFlags, command: Command) => {
       const config = await readConfig(command, terminal)
       const { status } = await import('./status.ts')
-      await status(terminal, config)
-    },
-  )
+      await status(terminal, config, options)
+    })
 
   add('explain', 'tell what happens to one document, and why')
     .argument('<db>', 'its database')
     .argument('<docid>', 'its id')
-    .action(async (db: string, id: string, _, command: Command) => {
+    .option('--json', 'as JSON')
+    .action(async (db: string, id: string, options: { json?: boolean }, command: Command) => {
       const config = await readConfig(command, terminal)
       const { explainOne } = await import('./explain.ts')
-      await explainOne(terminal, config, db, id)
+      await explainOne(terminal, config, { db, id }, options)
     })
 
-  add('retry', 'bring a document that failed or is parked back to its handler')
-    .argument('<db>', 'its database')
-    .argument('[docid]', 'its id')
-    .option('--all', 'all that failed or are parked')
-    .option('--type <type>', 'with --all: of this type only')
-    .action(async (db: string, id: string | undefined, options: RetryFlags, command: Command) => {
+  addFilter(add('list', 'list documents that failed, are parked, or wait for their next try'))
+    .argument('[db]', "a database, or a glob: 'userdb-*' (default all that the settings name)")
+    .option('--json', 'as JSON, a line for each document')
+    .action(async (db: string | undefined, options: ListFlags, command: Command) => {
       const config = await readConfig(command, terminal)
-      const { retry } = await import('./retry.ts')
-      await retry(terminal, config, { db, id }, options)
+      const { list } = await import('./list.ts')
+      await list(terminal, config, db, options)
     })
+
+  const addAction = (name: string, description: string) =>
+    addFilter(add(name, description))
+      .argument('<db>', "its database; without an id also a glob: 'userdb-*'")
+      .argument('[docid]', 'its id')
+      .option('--all', 'all that failed, are parked, or wait for their next try')
+      .option('--dry-run', 'only count those that are meant')
+      .option('--json', 'as JSON, a line for each document')
+
+  addAction(
+    'retry',
+    'bring documents that failed, are parked or wait for their next try back to their handlers',
+  ).action(async (db: string, id: string | undefined, options: ActFlags, command: Command) => {
+    const config = await readConfig(command, terminal)
+    const { retryDocuments } = await import('./act.ts')
+    await retryDocuments(terminal, config, { db, id }, options)
+  })
+
+  addAction(
+    'discard',
+    'end what is to be done with documents that failed, are parked or wait; retry takes it back',
+  ).action(async (db: string, id: string | undefined, options: ActFlags, command: Command) => {
+    const config = await readConfig(command, terminal)
+    const { discardDocuments } = await import('./act.ts')
+    await discardDocuments(terminal, config, { db, id }, options)
+  })
+
+  const addPause = (name: string, description: string, paused: boolean) =>
+    add(name, description)
+      .argument('<handlers...>', 'by type and state: order/paid')
+      .action(async (handlers: string[], _, command: Command) => {
+        const config = await readConfig(command, terminal)
+        const { setPaused } = await import('./pause.ts')
+        await setPaused(terminal, config, handlers, paused)
+      })
+  addPause('pause', 'let no run of a handler begin, in all workers; what comes waits', true)
+  addPause('resume', 'let a handler go on that is paused', false)
 
   program
     .command('version')
     .description('print the version')
     .action(() => terminal.print(version))
   return program
+}
+
+/** The flags that say which documents are meant. */
+function addFilter(command: Command): Command {
+  for (const [flags, meaning] of FILTER_FLAGS) command.option(flags, meaning)
+  return command
 }
 
 /** A terminal ends lines itself. */

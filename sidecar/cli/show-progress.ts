@@ -63,11 +63,11 @@ export function showProgress({ redraw, note }: Pick<Terminal, 'redraw' | 'note'>
   return { show, end: () => redraw?.('') }
 }
 
-const barOf = (share: number): string => `[${'#'.repeat(Math.round(share * WIDTH)).padEnd(WIDTH, '.')}]`
+export const barOf = (share: number): string => `[${'#'.repeat(Math.round(share * WIDTH)).padEnd(WIDTH, '.')}]`
 
 const paceOf = (rate: number, left: number): string => `, ${grouped(Math.round(rate))}/s, ${inWords(left / rate)} left`
 
-const grouped = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ',')
+export const grouped = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 
 function inWords(seconds: number): string {
   if (seconds < 60) return `${Math.ceil(seconds)} s`

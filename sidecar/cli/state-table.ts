@@ -13,6 +13,7 @@ const NOT_DEPLOYED = 'not deployed yet: run "couchdb-sidecar deploy", or start t
 const notes: Readonly<Record<string, string>> = {
   parked: 'a worker was lost: "couchdb-sidecar retry" after a look',
   retry: 'failed, will be tried again',
+  failed: 'for good: "couchdb-sidecar list" tells why',
 }
 /** Of those that need a look, so many databases are named. */
 const NAMED = 3
@@ -44,7 +45,7 @@ export function tableOfMany(pattern: string, counted: readonly Counted[]): strin
 }
 
 function whereOf({ state, status, databases }: StateCount & { readonly databases: readonly string[] }): string {
-  if (notes[status] === undefined && state !== 'error') return ''
+  if (notes[status] === undefined && (state !== 'error' || status === 'discarded')) return ''
   const more = databases.length - NAMED
   return `in ${databases.slice(0, NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -1,58 +1,106 @@
+import { settingsId, type HandlerSettings } from '../../ddocs/lib/live-settings.ts'
 import type { Config } from '../config.ts'
 import type { Couch } from '../couch/client.ts'
 import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { measureIndexes, type Measured } from '../indexes/measure.ts'
-import { buildsIndexes, readNotes, type Note } from '../indexes/notes.ts'
+import { measureIndexes } from '../indexes/measure.ts'
+import { buildsIndexes, readNotes } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
 import { ConfigError } from '../core/errors.ts'
 import type { Registration } from '../docstate/types.ts'
 import { optionsLine, scheduleLine } from '../docstate/handler-options.ts'
 import { withCouch } from './connect.ts'
+import { behindOf, indexLines } from './index-lines.ts'
 import { loadHandlers } from './load-handlers.ts'
 import { oneLine } from './printable.ts'
 import { tableOf, tableOfMany, type Counted } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { countStates } from '../docstate/operator/status.ts'
+import { handlerSettingsIn } from './handler-settings.ts'
+import { findStuck, stuckLines } from './stuck.ts'
 import { whileBuilding } from './while-building.ts'
-import type { IndexRow } from '../indexes/rows.ts'
 
 /** Of more databases of one glob than these the documents are counted together, and the indexes are not asked. */
 const FEW = 5
 
+export interface StatusFlags {
+  readonly stuck?: boolean
+  readonly json?: boolean
+}
+
 /** How many documents of each type are in which state, and how they stand there; how far the indexes are; which workers there are. */
-export async function status(terminal: Terminal, config: Config): Promise<void> {
-  const { signal } = terminal
+export async function status(terminal: Terminal, config: Config, { stuck, json }: StatusFlags = {}): Promise<void> {
+  const print = (value: unknown, text: () => string) => terminal.print(json ? JSON.stringify(value, null, 2) : text())
   await withCouch(config, async (couch) => {
-    const groups = await groupDatabases(couch, patternsOf(config), signal)
-    const few: string[] = []
-    for (const [pattern, names] of groups) {
-      const counted = await countDatabases(couch, names, terminal)
-      if (names.length > FEW) terminal.print(tableOfMany(pattern, counted))
-      else for (const one of counted) terminal.print(tableOf(one))
-      if (names.length <= FEW) few.push(...names)
+    const [workers, settings] = await Promise.all([
+      workersIn(couch.db(config.controlDb), terminal.signal),
+      handlerSettingsIn(couch.db(config.controlDb), terminal.signal),
+    ])
+    if (stuck) {
+      const paused = new Set(Object.keys(settings).filter((name) => settings[name]?.paused))
+      const groups = await findStuck({ couch, config, workers, paused, terminal })
+      return print(groups, () => ['stuck', ...stuckLines(groups)].join('\n'))
     }
-    const workers = await workersIn(couch.db(config.controlDb), signal)
-    const indexes = await indexesIn(couch, few, workers, config.controlDb, signal)
+    const groups = await groupDatabases(couch, patternsOf(config), terminal.signal)
+    const counted = new Map<string, readonly Counted[]>()
+    for (const [pattern, names] of groups) {
+      const counts = await countDatabases(couch, names, terminal)
+      counted.set(pattern, counts)
+      if (json) continue
+      if (names.length > FEW) terminal.print(tableOfMany(pattern, counts))
+      else for (const one of counts) terminal.print(tableOf(one))
+    }
+    const few = [...groups].flatMap(([, names]) => (names.length <= FEW ? names : []))
+    const indexes = await indexesIn(couch, few, workers, config.controlDb, terminal.signal)
+    const { handlers, lines, faults } = await handlersIn(config)
+    if (json) {
+      const databases = [...counted.values()]
+        .flat()
+        .map(({ database, counts }) => ({ database, counts: counts ?? null }))
+      return print({ databases, indexes: indexes.behind, workers, handlers, faults, settings }, () => '')
+    }
     const notAsked = [...groups].filter(([, names]) => names.length > FEW).map(([pattern]) => pattern)
     const others = notAsked.map((pattern) => `of ${pattern}: GET /_indexes of a sidecar tells`)
-    terminal.print(['indexes', ...indexes, ...others].join('\n  '))
+    terminal.print(['indexes', ...indexes.lines, ...others].join('\n  '))
     terminal.print(`workers\n${workers.length > 0 ? workers.map(lineOf).join('\n') : '  none is running'}`)
-    if (config.handlers.length > 0) terminal.print(['handlers', ...(await handlerLines(config))].join('\n  '))
+    const all = [...lines, ...settingLines(settings)]
+    if (all.length > 0) terminal.print(['handlers', ...all].join('\n  '))
   })
 }
 
+function settingLines(settings: HandlerSettings): string[] {
+  return Object.entries(settings).map(([name, { paused, concurrency, limit }]) => {
+    const parts = [
+      ...(paused ? [`paused: couchdb-sidecar resume ${name}`] : []),
+      ...(concurrency === undefined ? [] : [`concurrency ${concurrency}`]),
+      ...(limit === undefined ? [] : [`limit ${limit.count} in ${limit.per}`]),
+    ]
+    return oneLine(`${name}  set while it runs (${settingsId('handlers')}): ${parts.join(', ') || 'nothing'}`)
+  })
+}
+
+interface Handlers {
+  readonly handlers: readonly Pick<Registration, 'type' | 'state' | 'mode' | 'options'>[]
+  readonly lines: readonly string[]
+  /** Why they cannot be loaded. */
+  readonly faults: readonly string[]
+}
+
 /** Of the handlers in the settings: what they say of themselves. */
-async function handlerLines({ handlers }: Config): Promise<string[]> {
+async function handlersIn({ handlers }: Config): Promise<Handlers> {
+  if (handlers.length === 0) return { handlers: [], lines: [], faults: [] }
   try {
     const { registrations, shadows, schedules } = await loadHandlers(handlers)
-    const handlerLine = (one: Registration) => `${one.type}/${one.state}  ${one.mode}  ${optionsLine(one)}`
-    return [...[...registrations, ...shadows].map(handlerLine), ...schedules.map(scheduleLine)].map(oneLine)
+    const all = [...registrations, ...shadows]
+    const lineOf = (one: Registration) => `${one.type}/${one.state}  ${one.mode}  ${optionsLine(one)}`
+    const shown = all.map(({ type, state, mode, options }) => ({ type, state, mode, options }))
+    return { handlers: shown, lines: [...all.map(lineOf), ...schedules.map(scheduleLine)].map(oneLine), faults: [] }
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown
-    return thrown.faults.map((fault) => oneLine(`cannot be loaded: ${fault}`))
+    const lines = thrown.faults.map((fault) => oneLine(`cannot be loaded: ${fault}`))
+    return { handlers: [], lines, faults: thrown.faults }
   }
 }
 
@@ -62,10 +110,12 @@ async function indexesIn(
   workers: readonly Listed[],
   controlDb: string,
   signal: AbortSignal,
-): Promise<string[]> {
+) {
   const keepers = workers.filter(buildsIndexes).map(({ id }) => id)
   const notes = await readNotes(couch.db(controlDb), keepers, signal)
-  return indexLines(await measureIndexes(couch, databases, signal), notes)
+  const measured = await measureIndexes(couch, databases, signal)
+  const { own, others } = behindOf(measured, notes)
+  return { lines: indexLines(measured, notes), behind: [...own, ...others] }
 }
 
 async function workersIn(database: Database, signal: AbortSignal): Promise<readonly Listed[]> {
@@ -107,63 +157,4 @@ export async function countDatabases(
   const counted = await Promise.all(databases.map((database) => semaphore.run(() => count(database))))
   terminal.redraw?.('')
   return counted
-}
-
-/** One index that is behind. */
-interface Behind {
-  readonly name: string
-  readonly changes: number | null
-  readonly seconds?: number
-  readonly building: boolean
-  readonly reason?: string | undefined
-}
-
-/**
- * How far the indexes are, in lines: what was measured now, and what workers have written down of theirs, also in other
- * databases.
- *
- * @param measured undefined where the server does not tell
- */
-export function indexLines(measured: readonly Measured[] | undefined, notes: readonly Note[]): string[] {
-  const noted = new Map(notes.flatMap(({ behind }) => behind.map((row) => [nameOf(row), row] as const)))
-  const own = (measured ?? [])
-    .filter(({ lag }) => lag > 0)
-    .map((index): Behind => {
-      const name = nameOf({
-        db_name: index.database,
-        ddoc: index.ddoc,
-        index: index.kind === 'view' ? null : index.name,
-      })
-      const row = noted.get(name)
-      noted.delete(name)
-      const told = row && fromRow(row)
-      const changes = index.trouble === undefined ? index.lag : null
-      return { ...told, name, changes, building: index.isRunning, reason: told?.reason ?? index.trouble }
-    })
-  const names = new Set((measured ?? []).map(({ database }) => database))
-  const others = [...noted.values()].filter(({ db_name }) => !names.has(db_name)).map(fromRow)
-  return [summary(measured, own, notes), ...[...own, ...others].map(indexLine).map(oneLine)]
-}
-
-function summary(measured: readonly Measured[] | undefined, behind: readonly Behind[], notes: readonly Note[]): string {
-  if (!measured) return 'the server does not tell how far they are'
-  const kept = notes.reduce((sum, { indexes }) => sum + indexes, 0)
-  const late = notes.reduce((sum, { behind }) => sum + behind.length, 0)
-  const all = kept > 0 ? `; ${kept} are kept on the whole server, ${late} of them behind for a while` : ''
-  if (measured.length === 0) return `none in these databases${all}`
-  return `${measured.length - behind.length} of ${measured.length} in these databases are up to date${all}`
-}
-
-const fromRow = (row: IndexRow): Behind => ({
-  ...{ name: nameOf(row), changes: row.lag_changes, seconds: row.lag_seconds, building: row.building },
-  reason: row.error?.reason,
-})
-
-const nameOf = ({ db_name, ddoc, index }: Pick<IndexRow, 'db_name' | 'ddoc' | 'index'>) =>
-  [db_name, ddoc, ...(index === null ? [] : [index])].join('  ')
-
-function indexLine({ name, changes, seconds, building, reason }: Behind): string {
-  const far = changes === null ? 'behind' : `${changes} ${changes === 1 ? 'change' : 'changes'} behind`
-  const long = seconds === undefined ? '' : ` for ${Math.round(seconds)} s`
-  return `${name}  ${far}${long}${building ? ', being built' : ''}${reason === undefined ? '' : `: ${reason}`}`
 }

@@ -37,9 +37,13 @@ export function hasCapability({ options }: Member, database: string, { type, sta
 
 /** Whether a worker has a handler for this state anywhere. */
 export const hasCapabilityAnywhere = ({ options }: Member, { type, state }: TypeAndState): boolean =>
-  Object.values(options as Record<string, Capabilities | null | undefined>).some((place) =>
-    stringsIn(place?.handlers).includes(nameOf(type, state)),
-  )
+  handlersOf({ options } as Member).includes(nameOf(type, state))
+
+/** All handlers of a worker, by `type/state`. */
+export const handlersOf = ({ options }: Member): string[] =>
+  Object.values(options as Record<string, Capabilities | null | undefined>).flatMap((place) => [
+    ...stringsIn(place?.handlers),
+  ])
 
 interface Capabilities {
   readonly handlers?: unknown

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
+import { shellWord } from '../core/shell-word.ts'
 import { cut } from '../core/failure.ts'
 import type { Failure } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
@@ -115,9 +116,6 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
 
 /** What brings a document back, to be copied into a shell: its `_id` may be a stranger's, with spaces, quotes or `;`. */
 export function retryCommand(database: string, id: string): string {
-  const args = [database, id].map(quoted)
+  const args = [database, id].map(shellWord)
   return ['couchdb-sidecar retry', ...(id.startsWith('-') ? ['--'] : []), ...args].join(' ')
 }
-
-const quoted = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`

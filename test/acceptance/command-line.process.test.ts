@@ -57,7 +57,7 @@ describe('exit 0', () => {
     const device = newDevice()
     await control.member.put(device)
     await eventually(async () =>
-      expect((await runProcess(['status'], settings)).stdout).toMatch(/^ {2}device +error +1 {2}timeout$/m),
+      expect((await runProcess(['status'], settings)).stdout).toMatch(/^ {2}device +error +1 {2}failed/m),
     )
     const { stdout } = await runProcess(['explain', control.name, device._id], settings)
     expect(stdout).toContain(`${device._id} is of type device, in state error`)

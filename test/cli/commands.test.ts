@@ -6,10 +6,13 @@ import { startSidecar } from '../acceptance/start.ts'
 import { newDevice, settingsOf } from '../acceptance/registration.ts'
 import { ddocFolder } from '../deploy/folder.ts'
 import { couchUrl, deleteDb, uniqueName } from '../support/couchdb.ts'
-import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { pass, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { runInProcess } from '../acceptance/in-process.ts'
 
-const commands = ['init', 'dev', 'start', 'deploy', 'status', 'explain', 'retry', 'version']
+const commands = [
+  ...['init', 'dev', 'start', 'deploy', 'status', 'explain', 'list', 'retry', 'discard', 'pause', 'resume'],
+  'version',
+]
 
 test('--help lists the commands, and each tells about itself', async () => {
   const { code, stdout } = await runInProcess(['--help'])
@@ -128,6 +131,13 @@ test('retry of all that brings back one, and finds that the other changed meanwh
   for (const _id of ['busy', 'calm']) await control.admin.put({ ...newDevice({ _id, docstate }), _id })
   const conflict = refuse(409, { error: 'conflict', reason: 'Document update conflict.' })
   proxy.plan(({ method, path }) => (method === 'PUT' && path.endsWith('/busy') ? conflict : undefined))
+  proxy.next(
+    async (exchange) => {
+      await control.admin.put({ ...(await control.admin.get('busy')), note: 'by hand' })
+      await pass(exchange)
+    },
+    ({ path }) => path.endsWith('/_bulk_docs'),
+  )
   expect(await runInProcess(['retry', control.name, '--all'], settings)).toEqual({
     code: 1,
     stdout: 'calm is back in state new\nbusy changed meanwhile, and is left as it is now\n1 brought back\n',
@@ -140,7 +150,13 @@ test.each([
   [['start', '--nonsense'], "unknown option '--nonsense'"],
   [['start', 'now'], 'too many arguments'],
   [['explain', 'control'], "missing required argument 'docid'"],
-  [['retry', 'control'], 'either a document id or --all'],
+  [['retry', 'control'], 'either a document id, or --all or a filter'],
+  [['discard', 'control', 'a', '--type', 'order'], 'either a document id, or --all or a filter'],
+  [['discard', 'control', '--status', 'ready'], 'discard: expected --type and --state with --status ready'],
+  [['list', '--status', 'lost'], 'list: --status: expected some of ready, retry, timeout, claimed, parked, handled'],
+  [['list', '--older-than', 'long'], 'list: --older-than: expected a time such as 90s, 30m, 2h or 7d, got long'],
+  [['list', '--limit', '0'], 'list: --limit: expected a whole number from 1, got 0'],
+  [['pause'], "missing required argument 'handlers'"],
   [['deploy', '--ddocs', 'here'], '--ddocs and --database'],
   [['deploy', '--prune'], '--prune: expected --ddocs'],
   [['deploy', '--rollback', '--dry-run'], '--rollback: expected no other flag'],

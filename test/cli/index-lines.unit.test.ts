@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { indexLines } from '../../sidecar/cli/status.ts'
+import { indexLines } from '../../sidecar/cli/index-lines.ts'
 import type { Measured } from '../../sidecar/indexes/measure.ts'
 import type { Note } from '../../sidecar/indexes/notes.ts'
 import type { IndexRow } from '../../sidecar/indexes/rows.ts'

@@ -6,7 +6,7 @@ import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { hashCode } from '../../sidecar/devices/codes.ts'
 import type { SentCode } from '../../sidecar/devices/documents.ts'
 import { ownerHashOf } from '../../sidecar/accounts/owner.ts'
-import { retryDocument } from '../../sidecar/docstate/operator/retry.ts'
+import { actOnOne, retry } from '../../sidecar/docstate/operator/actions.ts'
 import { docstateIn } from '../docstate/rig.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -34,7 +34,7 @@ async function afterFailure(db: Database, id: string, code: string, then: 'again
     expect(docstateIn(doc)).toMatchObject({ failure: { code }, retry_at: expect.any(String) as string })
     return doc
   })
-  if (then === 'again') await retryDocument(db, id)
+  if (then === 'again') await actOnOne(db, id, retry)
   return failed
 }
 
@@ -61,7 +61,7 @@ test.each([
   }
   smtp.behave({ kind: 'accept' })
   if (code === 'mail_unreachable') await smtp.up()
-  await retryDocument(db, device._id)
+  await actOnOne(db, device._id, retry)
   expect(hashesIn(await untilConfirming(db, device._id))).toEqual([...hashes.slice(1), expect.any(String)])
   expect(await countedFor(db, device.owner)).toBe(1)
 })
@@ -84,7 +84,7 @@ test('tries that may have sent something keep their codes as those of one mail, 
   expect(third).toEqual([...hashes.slice(1), ...Array<unknown>(3).fill(expect.any(String))])
   expect(await countedFor(db, device.owner)).toBe(3)
   smtp.behave({ kind: 'accept' })
-  await retryDocument(db, device._id)
+  await actOnOne(db, device._id, retry)
   const codes = hashesIn(await untilConfirming(db, device._id))
   expect(codes.slice(0, 7)).toEqual(third)
   expect(codes).toHaveLength(8)

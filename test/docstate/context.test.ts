@@ -6,7 +6,7 @@ import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
 import type { Context } from '../../sidecar/docstate/types.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
-import { retryDocument } from '../../sidecar/docstate/operator/retry.ts'
+import { actOnOne, retry } from '../../sidecar/docstate/operator/actions.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 test('a handler may save its document on the way, and goes on holding it', async () => {
@@ -263,7 +263,7 @@ test('steps are kept when a document ends in error, and when it is brought back'
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
   isMended = true
-  expect(await retryDocument(db, 'o')).toMatchObject({ kind: 'retried' })
+  expect(await actOnOne(db, 'o', retry)).toMatchObject({ kind: 'done' })
   await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', charge: 1 }))
 })
 

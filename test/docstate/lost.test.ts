@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { viewOf } from '../support/answers.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
-import { retryAll, retryDocument } from '../../sidecar/docstate/operator/retry.ts'
+import { actOnAll, actOnOne, retry } from '../../sidecar/docstate/operator/actions.ts'
 import { countStates } from '../../sidecar/docstate/operator/status.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
@@ -48,7 +48,7 @@ test('an entry whose worker died is parked, and a person brings it back with the
   expect(runs).toEqual([])
   expect(docstateIn(await db.get('o'))).not.toHaveProperty('claim')
 
-  expect(await retryDocument(db, 'o')).toMatchObject({ kind: 'retried', state: 'paid' })
+  expect(await actOnOne(db, 'o', retry)).toMatchObject({ kind: 'done', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   await db.put({ ...abandoned('p'), docstate: { state: 'paid', entry: '1-entry' } })
   await eventually(() => expect(runs).toHaveLength(2))
@@ -149,11 +149,12 @@ test('all that is stuck is brought back together, of one type or of all', async 
   await db.put({ _id: 'd', type: 'order', state: 'error', error })
   await (await startRig(db, () => undefined)).stop()
   const retried = []
-  const counts = (await countStates(db)).filter(({ type }) => type === 'order')
-  for await (const { id } of retryAll({ database: db, counts })) retried.push(id)
+  const all = { database: db, counts: await countStates(db), action: retry, now: Date.now() }
+  for await (const results of actOnAll({ ...all, filter: { type: 'order' } }))
+    retried.push(...results.map(({ id }) => id))
   expect(retried.sort()).toEqual(['a', 'c'])
   expect(await db.get('c')).toMatchObject({ state: 'paid', docstate: { state: 'paid' } })
   expect(await db.get('c')).not.toHaveProperty('error')
-  expect(await retryDocument(db, 'd')).toEqual({ kind: 'nothing-to-retry', id: 'd', state: 'error' })
-  expect(await retryDocument(db, 'nowhere')).toEqual({ kind: 'not-found', id: 'nowhere' })
+  expect(await actOnOne(db, 'd', retry)).toEqual({ kind: 'nothing-to-do', id: 'd', state: 'error' })
+  expect(await actOnOne(db, 'nowhere', retry)).toEqual({ kind: 'not-found', id: 'nowhere' })
 })

@@ -1,7 +1,9 @@
 import type { Machines, State, Timeout } from '../../../ddocs/machine.ts'
+import { settingsId, type HandlerSettings } from '../../../ddocs/lib/live-settings.ts'
 import type { Clock } from '../../core/clock.ts'
 import { lasting } from '../../core/duration.ts'
 import { SidecarError } from '../../core/errors.ts'
+import { shellWord } from '../../core/shell-word.ts'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { createClassify, docstateOf, type DispatchTable } from '../classify.ts'
@@ -26,6 +28,8 @@ export interface ExplainOptions {
   readonly faultsOf: (registration: Registration) => readonly string[]
   /** The control database. */
   readonly control: Database
+  /** What is set of handlers in place of their options. */
+  readonly settings: HandlerSettings
   readonly signal?: AbortSignal
 }
 
@@ -63,7 +67,11 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
   return lines
 }
 
-function handlerLines(handler: Registration | undefined, doc: StoredDoc, { table, guarded }: ExplainOptions): string[] {
+function handlerLines(
+  handler: Registration | undefined,
+  doc: StoredDoc,
+  { table, guarded, settings }: ExplainOptions,
+): string[] {
   const [type, state] = [String(doc.type), String(doc.state)]
   if (handler) {
     const { attempts, timeoutMs } = handler.options
@@ -71,6 +79,7 @@ function handlerLines(handler: Registration | undefined, doc: StoredDoc, { table
     return [
       `Its handler${versionIn(handler)} is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`,
       ...limitLines(handler, doc),
+      ...settingLines(`${type}/${state}`, settings),
     ]
   }
   const { timeout } = stateIn(table.machines, type, state) ?? {}
@@ -107,6 +116,17 @@ function limitLines(handler: Registration, doc: StoredDoc): string[] {
   return lines
 }
 
+/** What holds in place of its options. */
+function settingLines(name: string, settings: HandlerSettings): string[] {
+  const { paused, concurrency, limit } = (Object.hasOwn(settings, name) && settings[name]) || {}
+  const id = settingsId('handlers')
+  return [
+    ...(paused ? [`Its handler is paused (${id}): couchdb-sidecar resume ${shellWord(name)} lets it go on.`] : []),
+    ...(concurrency === undefined ? [] : [`At most ${concurrency} run at the same time in each process (${id}).`]),
+    ...(limit === undefined ? [] : [`At most ${limit.count} begin in ${limit.per}, in all workers together (${id}).`]),
+  ]
+}
+
 function happened(doc: StoredDoc): string[] {
   const docstate = docstateOf(doc)
   const lines: string[] = []
@@ -135,7 +155,7 @@ function happened(doc: StoredDoc): string[] {
 const byVersion = (version: string | undefined) => (version === undefined ? '' : `, by version ${version}`)
 
 async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOptions): Promise<string[]> {
-  const { database, control, clock, signal } = options
+  const { database, control, clock, settings, signal } = options
   const docstate = docstateOf(doc)
   if (docstate?.parked) {
     return [
@@ -143,8 +163,15 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
       'Find out whether its effect happened; then "couchdb-sidecar retry" runs it again, or write its next state.',
     ]
   }
+  if (docstate?.discarded) {
+    return [
+      `It was discarded at ${docstate.discarded.at} by ${docstate.discarded.by}.`,
+      '"couchdb-sidecar retry" brings it back to be tried again.',
+    ]
+  }
   if (docstate?.failed_in) return ['"couchdb-sidecar retry" brings it back to be tried again.']
-  const classification = createClassify(table)(doc, clock.now())
+  const isPaused = ({ type, state }: Registration) => settings[`${type}/${state}`]?.paused ?? false
+  const classification = createClassify(table, isPaused)(doc, clock.now())
   switch (classification.kind) {
     case 'ignore':
     case 'shadow':
@@ -156,6 +183,7 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
         'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
       ]
     case 'paused':
+      return ['It is ready, and waits until its handler goes on.']
     case 'ready':
       if (
         isSinceNow(classification.registration) &&

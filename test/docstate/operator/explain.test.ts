@@ -17,7 +17,14 @@ const machines: Machines = {
   },
 }
 
-const defaults = { clock: systemClock, id: 'o', served: true, guarded: machines, faultsOf: () => [] }
+const defaults = {
+  settings: {},
+  clock: systemClock,
+  id: 'o',
+  served: true,
+  guarded: machines,
+  faultsOf: () => [],
+}
 
 /** What is told of a document in this state, by a sidecar with a handler for `paid`. */
 async function told(state: string, options: Partial<ExplainOptions> = {}): Promise<string[]> {

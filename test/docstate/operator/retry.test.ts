@@ -1,71 +1,153 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
-import { retryAll, retryDocument, type Retried } from '../../../sidecar/docstate/operator/retry.ts'
+import type { Doc } from '../../../sidecar/couch/documents.ts'
+import { actOnAll, actOnOne, discard, retry, type ActionResult } from '../../../sidecar/docstate/operator/actions.ts'
+import { findDocuments, type Filter } from '../../../sidecar/docstate/operator/find.ts'
 import { countStates } from '../../../sidecar/docstate/operator/status.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
-import { refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { installDocstate } from '../install.ts'
+import { docstateIn } from '../rig.ts'
+
+const LONG_AGO = '2026-01-01T00:00:00.000Z'
 
 const parked = (id: string) => ({
   ...{ _id: id, type: 'order', state: 'paid' },
-  docstate: { state: 'paid', parked: { at: '2026-01-01T00:00:00.000Z', reason: 'lost' } },
+  docstate: { state: 'paid', parked: { at: LONG_AGO, reason: 'lost' } },
+})
+
+const failed = (id: string, code: string, at = LONG_AGO) => ({
+  ...{ _id: id, type: 'order', state: 'error', error: { code, reason: 'because', at } },
+  docstate: { state: 'error', failed_in: 'paid', entry: '3-x', attempts: 20, done: ['m'] },
+})
+
+const waiting = (id: string) => ({
+  ...{ _id: id, type: 'order', state: 'paid' },
+  docstate: {
+    ...{ state: 'paid', attempts: 2, failing_since: LONG_AGO, retry_at: '2126-01-01T00:00:00.000Z' },
+    failure: { code: 'ECONNREFUSED', reason: 'refused', at: LONG_AGO },
+  },
 })
 
 const conflict = refuse(409, { error: 'conflict', reason: 'Document update conflict.' })
+const isBulk = ({ path }: SeenRequest) => path.endsWith('/_bulk_docs')
 const writes = (id: string) => (request: SeenRequest) => request.method === 'PUT' && request.path.endsWith(`/${id}`)
 
-/** Parked documents, and their database by way of a proxy. */
-async function park(...ids: string[]) {
+/** These documents, and their database by way of a proxy. */
+async function setUp(...docs: readonly Doc[]) {
   const db = await freshDb('retry')
   await installDocstate(db, {})
-  for (const id of ids) await db.put(parked(id))
+  for (const doc of docs) await db.put(doc)
   const proxy = await startFaultyProxy()
   return { db, proxy, proxied: createTestCouch({ url: proxy.url }).db(db.name) }
 }
 
-async function retryEach(database: Database): Promise<Retried[]> {
-  const retried: Retried[] = []
-  for await (const each of retryAll({ database, counts: await countStates(database) })) retried.push(each)
-  return retried
+async function actOn(database: Database, filter: Filter = {}, action = retry, limit = Infinity) {
+  const results: ActionResult[] = []
+  const options = { database, counts: await countStates(database), filter, now: Date.now(), action, limit }
+  for await (const some of actOnAll(options)) results.push(...some)
+  return results.map(({ kind, id }) => `${id} ${kind}`)
 }
 
-test('one that somebody else writes at the same time does not stop the others, and is tried again', async () => {
-  const { db, proxy, proxied } = await park('a', 'b', 'c')
+async function find(database: Database, filter: Filter = {}) {
+  const found: string[] = []
+  const options = { database, counts: await countStates(database), filter, now: Date.now() }
+  for await (const some of findDocuments(options)) found.push(...some.map(({ standing }) => standing.id))
+  return found.sort()
+}
+
+test('one that another client writes at the same time does not stop the others, and is tried again', async () => {
+  const { db, proxy, proxied } = await setUp(parked('a'), parked('b'), parked('c'))
   proxy.next(async (exchange) => {
     await db.put({ ...(await db.get('a')), note: 'by hand' })
-    await conflict(exchange)
-  }, writes('a'))
-  expect((await retryEach(proxied)).map(({ kind, id }) => `${id} ${kind}`)).toEqual([
-    'b retried',
-    'c retried',
-    'a retried',
-  ])
+    await pass(exchange)
+  }, isBulk)
+  expect(await actOn(proxied)).toEqual(['b done', 'c done', 'a done'])
   expect(await db.get('a')).toMatchObject({ note: 'by hand', docstate: { state: 'paid' } })
   expect(await countStates(db)).toEqual([{ type: 'order', state: 'paid', status: 'ready', count: 3 }])
 })
 
 test('one that has changed twice, or is not stuck any more, is told and left alone', async () => {
-  const { db, proxy, proxied } = await park('a', 'b', 'c')
+  const { db, proxy, proxied } = await setUp(parked('a'), parked('b'), parked('c'))
   proxy.plan((request) => (writes('a')(request) ? conflict : undefined))
   proxy.next(async (exchange) => {
+    await db.put({ ...(await db.get('a')), note: 'by hand' })
     await db.put({ ...(await db.get('b')), state: 'shipped', docstate: undefined })
-    await conflict(exchange)
-  }, writes('b'))
-  expect((await retryEach(proxied)).map(({ kind, id }) => `${id} ${kind}`)).toEqual([
-    'c retried',
-    'a changed',
-    'b changed',
-  ])
+    await pass(exchange)
+  }, isBulk)
+  expect(await actOn(proxied)).toEqual(['c done', 'a changed', 'b changed'])
   expect(await db.get('b')).toMatchObject({ state: 'shipped' })
-  expect(await retryDocument(proxied, 'a')).toEqual({ kind: 'changed', id: 'a' })
+  expect(await actOnOne(proxied, 'a', retry)).toEqual({ kind: 'changed', id: 'a' })
 })
 
 test('a document that waits for its next try keeps the end of its state; of one that was parked it begins anew', async () => {
-  const [at, later] = ['2026-01-01T00:00:00.000Z', '2126-01-01T00:00:00.000Z']
-  const db = await freshDb('retry')
-  await db.put({ _id: 'a', type: 'order', state: 'paid', docstate: { state: 'paid', retry_at: at, timeout_at: later } })
-  await db.put({ ...parked('b'), docstate: { ...parked('b').docstate, timeout_at: at } })
-  for (const id of ['a', 'b']) expect(await retryDocument(db, id)).toMatchObject({ kind: 'retried' })
+  const later = '2126-01-01T00:00:00.000Z'
+  const { db } = await setUp(
+    { ...waiting('a'), docstate: { state: 'paid', retry_at: LONG_AGO, timeout_at: later } },
+    { ...parked('b'), docstate: { ...parked('b').docstate, timeout_at: LONG_AGO } },
+  )
+  for (const id of ['a', 'b']) expect(await actOnOne(db, id, retry)).toMatchObject({ kind: 'done' })
   expect((await db.get('a')).docstate).toEqual({ state: 'paid', timeout_at: later })
   expect((await db.get('b')).docstate).toEqual({ state: 'paid' })
+})
+
+test('what is found, and brought back, is what the filter means', async () => {
+  const soon = new Date(Date.now() - 60_000).toISOString()
+  const others = [
+    { _id: 'done', type: 'order', state: 'shipped' },
+    { ...parked('mail'), type: 'mail' },
+    { _id: 'own', type: 'order', state: 'error' },
+  ]
+  const { db } = await setUp(
+    ...[parked('p'), failed('f1', 'smtp_535'), failed('f2', 'card_declined'), failed('new', 'smtp_535', soon)],
+    ...[waiting('w'), ...others],
+  )
+  expect(await find(db)).toEqual(['f1', 'f2', 'mail', 'new', 'p', 'w'])
+  expect(await find(db, { type: 'order', state: 'paid' })).toEqual(['f1', 'f2', 'new', 'p', 'w'])
+  expect(await find(db, { code: 'smtp_535' })).toEqual(['f1', 'new'])
+  expect(await find(db, { code: 'ECONNREFUSED' })).toEqual(['w'])
+  expect(await find(db, { olderThanMs: 3_600_000 })).toEqual(['f1', 'f2', 'mail', 'p', 'w'])
+  expect(await find(db, { statuses: ['parked', 'failed'], type: 'order' })).toEqual(['f1', 'f2', 'new', 'p'])
+  expect(await find(db, { statuses: ['ready'] })).toEqual(['done', 'own'])
+  expect(await find(db, { state: 'error' })).toEqual(['f1', 'f2', 'new'])
+  expect(await actOn(db, { code: 'smtp_535' }, retry, 1)).toEqual(['f1 done'])
+  expect(await actOn(db, { type: 'order' })).toEqual(['f2 done', 'new done', 'p done', 'w done'])
+  expect(await find(db)).toEqual(['mail'])
+})
+
+test('what is discarded ends in error, says by whom, and is brought back by retry as it was', async () => {
+  const { db } = await setUp(parked('p'), failed('f', 'smtp_535'), waiting('w'), {
+    _id: 'r',
+    type: 'order',
+    state: 'paid',
+  })
+  const now = Date.now()
+  const byAnn = () => discard({ by: 'ann', now, among: ['failed', 'parked', 'retry'] })
+  expect(await actOn(db, {}, byAnn())).toEqual(['f done', 'p done', 'w done'])
+  const at = new Date(now).toISOString()
+  expect(await db.get('w')).toMatchObject({
+    state: 'error',
+    error: { code: 'discarded', reason: 'discarded by ann; before: ECONNREFUSED: refused', at },
+    docstate: { failed_in: 'paid', discarded: { at, by: 'ann' } },
+  })
+  expect((await db.get('f')).error, 'why it failed stays').toMatchObject({ code: 'smtp_535' })
+  expect(await find(db), 'not stuck any more').toEqual([])
+  expect(await find(db, { statuses: ['discarded'] })).toEqual(['f', 'p', 'w'])
+  expect(await actOnOne(db, 'f', byAnn())).toEqual({ kind: 'nothing-to-do', id: 'f', state: 'error' })
+  expect(await actOnOne(db, 'r', byAnn())).toEqual({ kind: 'nothing-to-do', id: 'r', state: 'paid' })
+  const { _rev } = await db.get('r')
+  expect(await actOnOne(db, 'r', discard({ by: 'ann', now, among: ['ready'] }))).toMatchObject({ kind: 'done' })
+
+  expect(await actOn(db, { statuses: ['discarded'] })).toEqual(['f done', 'p done', 'r done', 'w done'])
+  expect(docstateIn(await db.get('f'))).toEqual({ state: 'paid', entry: '3-x', done: ['m'] })
+  expect(docstateIn(await db.get('r')), 'its key is the same').toEqual({ state: 'paid', entry: _rev })
+  expect(await db.get('r')).not.toHaveProperty('error')
+})
+
+test('what a worker holds is left to it', async () => {
+  const claim = { worker: 'a', token: 't', at: LONG_AGO, lease_ms: 1000 }
+  const { db } = await setUp({ _id: 'c', type: 'order', state: 'paid', docstate: { state: 'paid', claim } })
+  const any = discard({ by: 'ann', now: Date.now(), among: ['claimed', 'ready'] })
+  expect(await actOnOne(db, 'c', any)).toMatchObject({ kind: 'nothing-to-do' })
+  expect(await actOnOne(db, 'c', retry)).toMatchObject({ kind: 'nothing-to-do' })
 })

@@ -1,0 +1,134 @@
+import type { Config } from '../config.ts'
+import { systemClock } from '../core/clock.ts'
+import { ConfigError, SidecarError } from '../core/errors.ts'
+import type { Couch } from '../couch/client.ts'
+import { actOnAll, actOnOne, discard, retry, type Action, type ActionResult } from '../docstate/operator/actions.ts'
+import { findDocuments } from '../docstate/operator/find.ts'
+import { STUCK } from '../docstate/operator/standing.ts'
+import { withCouch } from './connect.ts'
+import { eachDatabase, sumOf } from './each-database.ts'
+import { readFilter, type FilterFlags, type ReadFilter } from './filter-flags.ts'
+import { oneLine } from './printable.ts'
+import { barOf, grouped } from './show-progress.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface ActFlags extends FilterFlags {
+  readonly all?: boolean
+  readonly dryRun?: boolean
+  readonly json?: boolean
+}
+
+export interface Target {
+  /** With an id a name, otherwise a name or glob. */
+  readonly db: string
+  readonly id: string | undefined
+}
+
+interface Verb {
+  readonly name: 'retry' | 'discard'
+  readonly action: Action
+  /** What was done with so many. */
+  readonly done: string
+}
+
+/** Brings one document back to its handler, or all that the flags mean. */
+export const retryDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
+  act(terminal, config, target, flags, () => ({ name: 'retry', action: retry, done: 'brought back' }))
+
+/** Ends what is to be done with one document, or with all that the flags mean. */
+export const discardDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
+  act(terminal, config, target, flags, ({ statuses = STUCK, type, state }) => {
+    if (!statuses.every((status) => STUCK.includes(status)) && (type === undefined || state === undefined)) {
+      throw new ConfigError([
+        `discard: expected --type and --state with --status ${statuses.join()}: most documents stand so for good`,
+      ])
+    }
+    const by = decodeURIComponent(new URL(config.couchdbUrl ?? 'http://localhost').username) || 'an admin'
+    return {
+      ...{ name: 'discard', done: 'discarded' },
+      action: discard({ by, now: systemClock.now(), among: statuses }),
+    }
+  })
+
+async function act(
+  terminal: Terminal,
+  config: Config,
+  { db, id }: Target,
+  flags: ActFlags,
+  verbFor: (filter: ReadFilter) => Verb,
+): Promise<void> {
+  const filter = readFilter('retry', flags)
+  const verb = verbFor(filter)
+  const isMany = flags.all === true || filter.isGiven
+  if ((id === undefined) !== isMany) {
+    throw new ConfigError([`${verb.name}: expected either a document id, or --all or a filter such as --type`])
+  }
+  await withCouch(config, async (couch) => {
+    if (id === undefined) return flags.dryRun ? count(terminal, config, couch, db, filter) : actOnMany(couch)
+    const result = await actOnOne(couch.db(db), id, verb.action, terminal.signal)
+    if (result.kind !== 'done') throw new SidecarError(result.kind, oneLine(inWords(result)))
+    terminal.print(flags.json ? JSON.stringify({ database: db, ...result }) : oneLine(inWords(result)))
+  })
+
+  async function actOnMany(couch: Couch): Promise<void> {
+    const { redraw, print, signal } = terminal
+    const sums = { done: 0, changed: 0, refused: 0 }
+    try {
+      for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
+        const [total, before] = [sumOf(counts), sums.done]
+        const limit = filter.limit - sums.done
+        const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal }
+        for await (const results of actOnAll({ ...options, action: verb.action, limit })) {
+          for (const result of results) {
+            if (result.kind === 'done' || result.kind === 'changed' || result.kind === 'refused') sums[result.kind] += 1
+            if (flags.json) print(JSON.stringify({ database: name, ...result }))
+            else if (result.kind !== 'done' || sums.done <= SHOWN) print(oneLine(inWords(result)))
+          }
+          const ofThese = sums.done - before
+          redraw?.(`${barOf(ofThese / Math.max(total, ofThese))} ${grouped(sums.done)} ${verb.done}: ${name}`)
+        }
+        if (sums.done >= filter.limit) break
+      }
+    } finally {
+      redraw?.('')
+      const isCut = signal.aborted ? ', and then interrupted: the same command goes on' : ''
+      if (!flags.json || isCut !== '')
+        terminal[flags.json ? 'note' : 'print'](`${grouped(sums.done)} ${verb.done}${isCut}`)
+    }
+    if (sums.refused > 0) throw new SidecarError('refused', `${sums.refused} were refused by the database: see above`)
+    if (sums.changed > 0) {
+      throw new SidecarError('changed', `${sums.changed} changed meanwhile: another run looks at what they are now`)
+    }
+  }
+}
+
+/** Of more, only how many they are. */
+const SHOWN = 20
+
+async function count(terminal: Terminal, config: Config, couch: Couch, db: string, filter: ReadFilter): Promise<void> {
+  let all = 0
+  for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
+    let found = 0
+    const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal: terminal.signal }
+    for await (const { length } of findDocuments(options)) found += length
+    if (found > 0) terminal.print(oneLine(`${name}  ${grouped(found)}`))
+    all += found
+  }
+  const most = Math.min(all, filter.limit)
+  terminal.print(`${grouped(most)} ${most === 1 ? 'document is' : 'documents are'} meant; nothing was changed`)
+}
+
+function inWords(result: ActionResult): string {
+  switch (result.kind) {
+    case 'done':
+      return result.state === 'error' ? `${result.id} is discarded` : `${result.id} is back in state ${result.state}`
+    case 'not-found':
+      return `there is no document "${result.id}"`
+    case 'nothing-to-do':
+      return `${result.id} is in state ${String(result.state)}: it neither failed nor waits`
+    case 'changed':
+      return `${result.id} changed meanwhile, and is left as it is now`
+    case 'refused':
+      return `${result.id} is refused: ${result.code}: ${result.reason}`
+  }
+}

@@ -1,0 +1,170 @@
+import type { Status } from '../../ddocs/lib/status.ts'
+import type { Machines } from '../../ddocs/machine.ts'
+import type { Config } from '../config.ts'
+import { systemClock } from '../core/clock.ts'
+import { shellWord } from '../core/shell-word.ts'
+import type { Couch } from '../couch/client.ts'
+import { hasCapability } from '../databases/capabilities.ts'
+import { patternOf, patternsOf } from '../databases/patterns.ts'
+import { docstateOf, isClaim } from '../docstate/classify.ts'
+import { DDOC_ID } from '../docstate/finding/pages.ts'
+import { findDocuments, type Found } from '../docstate/operator/find.ts'
+import { STUCK } from '../docstate/operator/standing.ts'
+import type { StateCount } from '../docstate/operator/status.ts'
+import type { Listed } from '../workers/list.ts'
+import { eachDatabase } from './each-database.ts'
+import { oneLine } from './printable.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Documents that do not go on, for one reason. */
+export interface StuckGroup {
+  /** A name, or the glob that stands for it in the settings. */
+  readonly databases: string
+  readonly type: string
+  /** In which the handler failed, or is to run. */
+  readonly state: string
+  readonly status: Status
+  readonly count: number
+  /** The oldest; ISO 8601, undefined where nothing tells. */
+  readonly since: string | undefined
+  /** Of the failure. */
+  readonly code: string | undefined
+  readonly why: string
+  /** What brings them on. */
+  readonly next: string
+  readonly example: { readonly database: string; readonly id: string } | undefined
+}
+
+export interface StuckOptions {
+  readonly couch: Couch
+  readonly config: Config
+  readonly workers: readonly Listed[]
+  /** By `type/state`. */
+  readonly paused: ReadonlySet<string>
+  readonly terminal: Pick<Terminal, 'note' | 'redraw' | 'signal'>
+}
+
+/** So many of one kind are read in a database: of more, the reasons of the oldest stand for all. */
+const READ = 1000
+/** A claim that has not been renewed for so many leases has no worker. */
+const LEASES = 3
+const LOOKED_AT: readonly Status[] = [...STUCK, 'claimed', 'ready', 'timeout']
+
+/** All that does not go on by itself, or only later: why, since when, and what brings it on. Throws `CouchError`. */
+export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
+  const { couch, config, terminal } = options
+  const patterns = patternsOf(config)
+  const groups = new Map<string, StuckGroup>()
+  const add = (group: StuckGroup) => {
+    const { databases, type, state, status, code, why } = group
+    const key = JSON.stringify([databases, type, state, status, code ?? why])
+    const before = groups.get(key)
+    const since = [before?.since, group.since].filter((one) => one !== undefined).sort()[0]
+    groups.set(key, before ? { ...before, count: before.count + group.count, since } : group)
+  }
+  const filter = { statuses: LOOKED_AT }
+  for await (const { name, counts = [] } of eachDatabase(couch, config, { db: undefined, filter }, terminal)) {
+    const databases = patternOf(name, patterns)
+    for (const count of counts) {
+      const found = STUCK.includes(count.status as Status) || count.status === 'claimed' ? await read(name, count) : []
+      if (STUCK.includes(count.status as Status))
+        for (const group of failures(databases, name, count, found)) add(group)
+      else if (count.status === 'claimed') for (const group of lost(databases, name, found)) add(group)
+      else if (count.count > 0) for (const group of await idle(databases, name, count)) add(group)
+    }
+  }
+  return [...groups.values()].sort((a, b) => ((a.since ?? '~') < (b.since ?? '~') ? -1 : 1))
+
+  async function read(name: string, count: StateCount): Promise<Found[]> {
+    const found: Found[] = []
+    const { signal } = terminal
+    const filter = { type: count.type, statuses: [count.status as Status] }
+    const all = { database: couch.db(name), counts: [count], filter, now: systemClock.now(), signal }
+    for await (const page of findDocuments(all)) {
+      found.push(...page)
+      if (found.length >= READ) break
+    }
+    return found
+  }
+
+  /** What waits for a handler that is paused, or that no running worker has. */
+  async function idle(databases: string, name: string, count: StateCount): Promise<StuckGroup[]> {
+    const { type, state } = count
+    const status = count.status as Status
+    const group = { databases, type, state, status, count: count.count, since: undefined, code: undefined }
+    const example = undefined
+    const handler = `${type}/${state}`
+    if (options.paused.has(handler)) {
+      return [{ ...group, example, why: 'its handler is paused', next: `couchdb-sidecar resume ${handler}` }]
+    }
+    if (options.workers.some((worker) => hasCapability(worker, name, { type, state }))) return []
+    const ddoc = await couch.db(name).find(DDOC_ID, {}, { signal: terminal.signal })
+    const declared = ((ddoc?.machines ?? {}) as Machines)[type]?.[state]
+    if (!declared?.mode && !declared?.timeout) return []
+    return [{ ...group, example, why: 'no running worker has its handler', next: 'a worker with this handler' }]
+  }
+}
+
+function failures(databases: string, database: string, count: StateCount, found: readonly Found[]): StuckGroup[] {
+  const isAll = found.length >= count.count
+  const groups = new Map<string, StuckGroup>()
+  for (const { standing } of found) {
+    const { id, type, handledIn: state, status, since, code, reason = '', nextAt } = standing
+    const key = isAll ? JSON.stringify([state, code]) : ''
+    const before = groups.get(key)
+    const own = { databases, type, state, status, since, code, why: reason, example: { database, id } }
+    const next = nextOf(status, databases, { type, state, code }, nextAt)
+    if (!before) groups.set(key, { ...own, next, count: isAll ? 1 : count.count })
+    else
+      groups.set(key, { ...before, count: isAll ? before.count + 1 : count.count, since: earlier(before.since, since) })
+  }
+  return [...groups.values()]
+}
+
+function lost(databases: string, database: string, found: readonly Found[]): StuckGroup[] {
+  const now = systemClock.now()
+  return found.flatMap(({ doc, standing }) => {
+    const claim = docstateOf(doc)?.claim
+    if (!isClaim(claim) || !(Date.parse(claim.at) + LEASES * claim.lease_ms < now)) return []
+    const { id, type, handledIn: state, status, since } = standing
+    const why = `the worker ${claim.worker} holds it, and has not renewed its claim`
+    const next = 'another worker takes over, if one with this handler runs'
+    return [{ databases, type, state, status, since, code: undefined, why, next, count: 1, example: { database, id } }]
+  })
+}
+
+const earlier = (one: string | undefined, other: string | undefined) =>
+  one !== undefined && (other === undefined || one < other) ? one : other
+
+interface Meant {
+  readonly type: string
+  readonly state: string
+  readonly code: string | undefined
+}
+
+function nextOf(status: Status, databases: string, { type, state, code }: Meant, nextAt: string | undefined): string {
+  const flags = { type, state, status, ...(code !== undefined && { code }) }
+  const words = Object.entries(flags).map(([flag, value]) => `--${flag} ${shellWord(value)}`)
+  const which = [shellWord(databases), ...words].join(' ')
+  if (status === 'retry') return `the next try, of one at ${nextAt ?? 'once'}; at once: couchdb-sidecar retry ${which}`
+  if (status === 'parked') return `a person decides: couchdb-sidecar retry ${which}, or discard`
+  return `couchdb-sidecar retry ${which}, or discard`
+}
+
+/** For people. */
+export function stuckLines(groups: readonly StuckGroup[]): string[] {
+  if (groups.length === 0) return ['nothing is stuck']
+  return groups.flatMap(({ databases, type, state, status, count, since, code, why, next, example }) => {
+    const reason = [code, why].filter(Boolean).join(': ')
+    const old = since === undefined ? '' : `, the oldest since ${since}`
+    const such =
+      example === undefined
+        ? ''
+        : `, such as ${example.id}${example.database === databases ? '' : ` in ${example.database}`}`
+    return [
+      oneLine(`  ${databases}  ${type}/${state}  ${status}  ${count}${old}${such}`),
+      oneLine(`    why: ${reason}`),
+      oneLine(`    next: ${next}`),
+    ]
+  })
+}

@@ -1,0 +1,155 @@
+import type { Status } from '../../../ddocs/lib/status.ts'
+import { isoTime } from '../../core/clock.ts'
+import { shortened } from '../../core/failure.ts'
+import type { Database } from '../../couch/database.ts'
+import type { BulkRow, Doc, StoredDoc } from '../../couch/documents.ts'
+import { isCouchError, type CouchErrorCode } from '../../couch/errors.ts'
+import { writtenFrom } from '../../couch/written.ts'
+import { docstateOf } from '../classify.ts'
+import { withDocstate } from '../documents.ts'
+import type { Docstate } from '../types.ts'
+import { findDocuments, type FindOptions } from './find.ts'
+import { standingOf } from './standing.ts'
+
+/** What is made of a document; undefined where there is nothing to do. */
+export type Action = (doc: StoredDoc) => Doc | undefined
+
+export type ActionResult =
+  /** It is in this state now. */
+  | { readonly kind: 'done'; readonly id: string; readonly state: string }
+  | { readonly kind: 'not-found'; readonly id: string }
+  | { readonly kind: 'nothing-to-do'; readonly id: string; readonly state: unknown }
+  /** Another writer changed it at the same time. */
+  | { readonly kind: 'changed'; readonly id: string }
+  /** By a `validate_doc_update`. */
+  | { readonly kind: 'refused'; readonly id: string; readonly code: CouchErrorCode; readonly reason: string }
+
+/**
+ * Brings a document that is parked, waits for its next try, or ended in `error`, back to where its handler takes it
+ * now. The entry stays the same, and with it `ctx.key`, so that a provider can tell a repetition.
+ */
+export const retry: Action = (doc) => {
+  const docstate = docstateOf(doc)
+  if (!docstate) return undefined
+  const kept = keptOf(docstate)
+  if (docstate.failed_in !== undefined) {
+    const { error: _error, ...rest } = doc
+    return withDocstate({ ...rest, _id: doc._id, state: docstate.failed_in }, { state: docstate.failed_in, ...kept })
+  }
+  if (docstate.parked) return withDocstate(doc, { state: docstate.state, ...kept }) // its time begins anew
+  if (docstate.retry_at === undefined) return undefined
+  const { timeout_at } = docstate
+  return withDocstate(doc, { state: docstate.state, ...kept, ...(timeout_at && { timeout_at }) })
+}
+
+export interface DiscardOptions {
+  /** Who does it. */
+  readonly by: string
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** How documents stand that may be discarded. */
+  readonly among: readonly Status[]
+}
+
+/**
+ * Ends what is to be done with a document: it goes to `error`, or stays there, marked as discarded. `retry` takes that back.
+ * One that a worker holds is left to it.
+ */
+export const discard =
+  ({ by, now, among }: DiscardOptions): Action =>
+  (doc) => {
+    const { status, code, reason } = standingOf(doc)
+    if (!among.includes(status) || status === 'claimed' || status === 'discarded') return undefined
+    const docstate = docstateOf(doc)
+    const discarded = { at: isoTime(now), by }
+    if (docstate?.failed_in !== undefined) return withDocstate(doc, { ...docstate, discarded })
+    const state = String(doc.state)
+    const last = reason === undefined ? '' : `; before: ${code === undefined ? '' : `${code}: `}${reason}`
+    const error = { ...shortened({ code: 'discarded', reason: `discarded by ${by}${last}` }), at: discarded.at }
+    const kept = { entry: doc._rev, ...keptOf(docstate ?? { state }) }
+    return withDocstate({ ...doc, state: 'error', error }, { state: 'error', failed_in: state, ...kept, discarded })
+  }
+
+/** What stays true of an entry, whatever is done with it. */
+const keptOf = ({ entry, done, steps }: Docstate): Partial<Docstate> => ({
+  ...(entry !== undefined && { entry }),
+  ...(done && { done }),
+  ...(steps && { steps }),
+})
+
+/** Throws `CouchError`. */
+export async function actOnOne(
+  database: Database,
+  id: string,
+  action: Action,
+  signal?: AbortSignal,
+): Promise<ActionResult> {
+  const doc = await database.find(id, {}, { signal })
+  if (!doc) return { kind: 'not-found', id }
+  const next = action(doc)
+  if (!next) return { kind: 'nothing-to-do', id, state: doc.state }
+  try {
+    await database.put(next, { signal })
+  } catch (thrown) {
+    if (isCouchError(thrown, 'conflict')) return { kind: 'changed', id }
+    throw thrown
+  }
+  return { kind: 'done', id, state: String(next.state) }
+}
+
+export interface ActOnAllOptions extends FindOptions {
+  readonly action: Action
+  /** Of how many at most. Default all. */
+  readonly limit?: number
+}
+
+/**
+ * The same for all that the filter means, written together. What was changed at the same time is tried once more at the
+ * end. Broken off, it can be called again, and goes on. Throws `CouchError`.
+ */
+export async function* actOnAll({
+  action,
+  limit = Infinity,
+  ...options
+}: ActOnAllOptions): AsyncGenerator<ActionResult[]> {
+  const { database, signal } = options
+  const changed: string[] = []
+  let left = limit
+  for await (const found of findDocuments(options)) {
+    const nexts = found.flatMap(({ doc }) => action(doc) ?? []).slice(0, left)
+    if (nexts.length === 0) continue
+    left -= nexts.length
+    const results = await writeAll(database, nexts, signal)
+    changed.push(...results.flatMap(({ kind, id }) => (kind === 'changed' ? [id] : [])))
+    yield results.filter(({ kind }) => kind !== 'changed')
+    if (left <= 0) break
+  }
+  for (const id of changed) {
+    const result = await actOnOne(database, id, action, signal)
+    yield [result.kind === 'done' ? result : { kind: 'changed', id }]
+  }
+}
+
+/** In so many characters, unless one document alone is larger. */
+const A_REQUEST = 4_000_000
+
+async function writeAll(database: Database, docs: readonly Doc[], signal?: AbortSignal): Promise<ActionResult[]> {
+  const states = new Map(docs.map(({ _id, state }) => [_id, String(state)]))
+  const results: ActionResult[] = []
+  for (let rest = docs.map((doc) => JSON.stringify(doc)); rest.length > 0;) {
+    let size = 0
+    const first = rest.findIndex((text) => (size += text.length) > A_REQUEST)
+    const some = rest.slice(0, first < 0 ? rest.length : Math.max(1, first))
+    rest = rest.slice(some.length)
+    for (const row of await database.bulk(some, { signal })) results.push(resultOf(row, states))
+  }
+  return results
+}
+
+function resultOf(row: BulkRow, states: ReadonlyMap<string, string>): ActionResult {
+  const { id } = row
+  const written = writtenFrom(row)
+  if (written.kind === 'conflict') return { kind: 'changed', id }
+  if (written.kind === 'refused') return { kind: 'refused', id, code: written.code, reason: written.reason }
+  return { kind: 'done', id, state: states.get(id)! }
+}

@@ -1,0 +1,51 @@
+/** A handler that is paused stays so in all workers, also in one that is started again; then each document has its run. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { startThree, writeNoting } from './own-handlers.ts'
+import { startProcess } from './process.ts'
+
+const ID = 'config:handlers'
+
+test('a pause, a kill in the middle of it, another concurrency, and the end of the pause', async () => {
+  const { module, noted } = await writeNoting(`
+    export default { machines: {}, register(control) {
+      control.unsafe('order', 'new', async (order) => {
+        note('begins', order._id, process.pid, Date.now())
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        note('ends', order._id, process.pid, Date.now())
+        return { ...order, state: 'done' }
+      }, { onLost: 'retry' })
+    } }`)
+  const { control, orders, settings, workers } = await startThree(module)
+  const put = (from: number, to: number) =>
+    orders.bulk(
+      Array.from({ length: to - from }, (_, n) => JSON.stringify({ _id: `o${from + n}`, type: 'order', state: 'new' })),
+    )
+  const set = async (handler: object) => {
+    const before = await control.admin.find(ID)
+    await control.admin.put({ ...before, _id: ID, handlers: { 'order/new': handler } })
+  }
+  const done = async () => new Set((await noted()).flatMap(([what, id]) => (what === 'ends' ? [id] : []))).size
+
+  await put(0, 6)
+  await eventually(async () => expect(await done()).toBe(6))
+  await set({ paused: true })
+  await sleep(1000) // it is applied within a second
+  await put(6, 36)
+  await workers[1]!.kill()
+  await sleep(1000)
+  await startProcess({ ...settings, SIDECAR_NAME: 'b' })
+  await sleep(2000)
+  expect(await done(), 'nothing begins, neither in the worker that was started').toBe(6)
+
+  await set({ concurrency: 1 })
+  await eventually(async () => expect(await done()).toBe(36), { within: 60_000 })
+  const begins = (await noted()).filter(([what]) => what === 'begins')
+  expect(begins, 'each has one run').toHaveLength(36)
+  const runs = (await noted()).filter(([, id]) => Number(id!.slice(1)) >= 6)
+  for (const pid of new Set(runs.map(([, , pid]) => pid))) {
+    const ofOne = runs.filter((run) => run[2] === pid).map(([what]) => what)
+    expect(ofOne, 'one at a time in each').toEqual(ofOne.map((_, at) => (at % 2 === 0 ? 'begins' : 'ends')))
+  }
+})

@@ -1,0 +1,142 @@
+/** What an operator sees of documents that are stuck, and does about them, on the command line. */
+import { expect, onTestFinished, test } from 'vitest'
+import { createControl } from '../acceptance/control.ts'
+import { runInProcess } from '../acceptance/in-process.ts'
+import { lookAway, settingsOf } from '../acceptance/registration.ts'
+import { startSidecar } from '../acceptance/start.ts'
+import { writeModule } from '../acceptance/own-handlers.ts'
+import { createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+
+const AT = '2026-01-01T00:00:00.000Z'
+const failed = (_id: string, code: string) => ({
+  ...{ _id, type: 'order', state: 'error', error: { code, reason: 'because', at: AT } },
+  docstate: { state: 'error', failed_in: 'paid', entry: '1-x' },
+})
+const parked = (_id: string) => ({
+  ...{ _id, type: 'order', state: 'paid' },
+  docstate: { state: 'paid', parked: { at: AT, reason: 'its worker was lost' } },
+})
+
+/** Three databases of one glob, with documents that are stuck, and a control database. */
+async function setUp() {
+  const [control, prefix] = [await createControl(), uniqueName('shop')]
+  const couch = createTestCouch()
+  const names = ['a', 'b', 'c'].map((letter) => `${prefix}-${letter}`)
+  for (const name of names) {
+    await couch.db(name).create()
+    onTestFinished(() => deleteDb(name))
+  }
+  const settings = settingsOf(control, { SIDECAR_DATABASES: `${prefix}-*` })
+  const said = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runInProcess(args, settings)
+    expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
+    return stdout
+  }
+  await said('deploy')
+  const [a, b] = names.map((name) => couch.db(name))
+  for (const doc of [failed('f1', 'smtp_535'), failed('f2', 'smtp_535'), parked('p')]) await a!.put(doc)
+  await b!.put(failed('f3', 'smtp_535'))
+  await b!.put(failed('g', 'card_declined'))
+  return { control, settings, said, glob: `${prefix}-*`, names, a: a!, b: b! }
+}
+
+test('status --stuck says why, since when, and what to do; that is done, dry first, over a glob', async () => {
+  const { said, glob, a, b, names } = await setUp()
+  const stuck = await said('status', '--stuck')
+  const mend = `couchdb-sidecar retry '${glob}' --type order --state paid`
+  for (const line of [
+    `  ${glob}  order/paid  failed  3, the oldest since ${AT}, such as f1 in ${names[0]}`,
+    '    why: smtp_535: because',
+    `    next: ${mend} --status failed --code smtp_535, or discard`,
+    `  ${glob}  order/paid  parked  1, the oldest since ${AT}, such as p in ${names[0]}`,
+    '    why: its worker was lost',
+    `    next: a person decides: ${mend} --status parked, or discard`,
+  ]) {
+    expect(stuck.split('\n')).toContain(line)
+  }
+  const groups = JSON.parse(await said('status', '--stuck', '--json')) as { code?: string; count: number }[]
+  expect(groups.map(({ code, count }) => [code, count])).toEqual(
+    expect.arrayContaining([
+      ['smtp_535', 3],
+      ['card_declined', 1],
+    ]),
+  )
+  const filter = [glob, '--type', 'order', '--state', 'paid', '--status', 'failed', '--code', 'smtp_535']
+  expect(await said('retry', ...filter, '--dry-run')).toBe(
+    `${names[0]}  2\n${names[1]}  1\n3 documents are meant; nothing was changed\n`,
+  )
+  expect(await a.get('f1')).toMatchObject({ state: 'error' })
+  expect(await said('retry', ...filter)).toBe(
+    'f1 is back in state paid\nf2 is back in state paid\nf3 is back in state paid\n3 brought back\n',
+  )
+  expect(await b.get('f3')).toMatchObject({ state: 'paid' })
+  expect(await said('discard', glob, '--all')).toBe('p is discarded\ng is discarded\n2 discarded\n')
+  expect(await b.get('g')).toMatchObject({ error: { code: 'card_declined' }, docstate: { discarded: {} } })
+  expect(await said('status', '--stuck')).not.toContain('failed')
+  expect(await said('retry', glob, '--status', 'discarded', '--json')).toBe(
+    `{"database":"${names[0]}","kind":"done","id":"p","state":"paid"}\n` +
+      `{"database":"${names[1]}","kind":"done","id":"g","state":"paid"}\n`,
+  )
+})
+
+test('list shows a line for each, or as JSON, as many as are asked for', async () => {
+  const { said, settings, glob, names } = await setUp()
+  const lines = (await said('list', glob)).trim().split('\n')
+  expect(lines.sort()).toEqual([
+    ...['f1', 'f2'].map((id) => `${names[0]}  ${id}  order/paid  failed  since ${AT}  smtp_535: because`),
+    `${names[0]}  p  order/paid  parked  since ${AT}  its worker was lost`,
+    `${names[1]}  f3  order/paid  failed  since ${AT}  smtp_535: because`,
+    `${names[1]}  g  order/paid  failed  since ${AT}  card_declined: because`,
+  ])
+  const json = (await said('list', '--json', '--code', 'card_declined')).trim()
+  expect(JSON.parse(json)).toEqual({
+    ...{ database: names[1], id: 'g', type: 'order', state: 'error', handledIn: 'paid', status: 'failed', since: AT },
+    ...{ code: 'card_declined', reason: 'because' },
+  })
+  expect((await said('list', names[0]!, '--limit', '1')).trim().split('\n')).toHaveLength(1)
+  expect(await said('list', '--older-than', '1h', '--status', 'parked')).toContain('p  order/paid  parked')
+  const none = await runInProcess(['list', '--type', 'bill'], settings)
+  expect(none).toEqual({ code: 0, stdout: '', stderr: 'no document stands so\n' })
+})
+
+test('explain and status give JSON', async () => {
+  const { said, names } = await setUp()
+  const explained = JSON.parse(await said('explain', names[0]!, 'p', '--json')) as { sentences: string[] }
+  expect(explained).toMatchObject({ database: names[0], id: 'p' })
+  expect(explained.sentences.join(' ')).toContain('It is parked since')
+  const status = JSON.parse(await said('status', '--json')) as { databases: object[] }
+  expect(status.databases).toContainEqual({
+    database: names[0],
+    counts: [
+      { type: 'order', state: 'error', status: 'failed', count: 2 },
+      { type: 'order', state: 'paid', status: 'parked', count: 1 },
+    ],
+  })
+  expect(status).toMatchObject({ workers: [], handlers: [], faults: [], settings: {} })
+})
+
+test('a handler is paused and goes on, on all workers, and status and explain say so', async () => {
+  const { control, settings, said, names, a } = await setUp()
+  await lookAway(control)
+  const module = await writeModule(
+    "export default { machines: {}, register(control) { control.safe('bill', 'new', async (bill) => ({ ...bill, state: 'paid' })) } }",
+  )
+  await startSidecar({ ...settings, SIDECAR_HANDLERS: module })
+  await eventually(async () => expect(await said('status')).toContain('last heartbeat 2'), { within: 20_000 })
+  const wrong = await runInProcess(['pause', 'bill/nwe'], settings)
+  expect(wrong.code).toBe(2)
+  expect(wrong.stderr).toContain('expected a handler of a running worker, got bill/nwe (did you mean bill/new?)')
+  expect(await said('pause', 'bill/new')).toContain('bill/new is paused')
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  await a.put({ _id: 'b', type: 'bill', state: 'new' })
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  expect(await a.get('b')).toMatchObject({ state: 'new' })
+  expect(await said('status')).toContain('bill/new  set while it runs (config:handlers): paused')
+  expect(await said('status', '--stuck')).toContain('why: its handler is paused')
+  const explained = await runInProcess(['explain', names[0]!, 'b'], { ...settings, SIDECAR_HANDLERS: module })
+  expect(explained.stdout).toContain('Its handler is paused (config:handlers): couchdb-sidecar resume bill/new')
+  expect(await said('resume', 'bill/new')).toBe('bill/new goes on\n')
+  await eventually(async () => expect(await a.get('b')).toMatchObject({ state: 'paid' }))
+  expect((await control.admin.get('config:handlers')).handlers).toEqual({})
+})
