@@ -40,14 +40,14 @@ export function databasesFeature(platform: Platform): Feature {
     ...{ controlDb: config.controlDb, databases: patterns, jobOf: tables.of, countsOf: counters.of, engines },
     ...{ leaseMs: config.leaseMs, graceMs: config.graceMs, reads: config.reads, quarantine: new Quarantine(clock) },
     ...{ partitioning, limits, control },
+    async whenSet(until) {
+      await live.whenKnown(until)
+      limits.set(live.of('handlers').handlers)
+    },
   })
   const sources = { engines, databaseCounters: counters.all }
   return {
-    async run(until) {
-      await live.whenKnown(until) // a handler that is paused does not begin
-      limits.set(live.of('handlers').handlers)
-      await served.run(until)
-    },
+    run: (until) => served.run(until),
     metrics: [
       metricsOf(databaseMetrics, sources),
       metricsOf(visitMetrics, () => served.visited.counts()),

@@ -12,6 +12,8 @@ export interface FollowOptions
   readonly random: Random
   readonly partitioning: Partitioning
   readonly onEngine: (engine: Engine) => void
+  /** Resolves when it is known what is set of handlers: one that is paused does not begin. Default at once. */
+  readonly whenSet?: (signal: AbortSignal) => Promise<void>
 }
 
 const AGAIN_MS = 10_000
@@ -33,6 +35,7 @@ export async function followDatabase(options: FollowOptions, signal: AbortSignal
     if (there) {
       let matched = matching(options, there)
       await withTimeout(clock, WHO_IS_THERE_MS, partitioning.known, signal)
+      await options.whenSet?.(signal)
       const engine = createEngine({
         ...options,
         database: couch.db(name),

@@ -30,6 +30,8 @@ export interface VisitedDatabasesOptions extends Omit<
   readonly partitioning: Partitioning
   /** Whether events of databases arrive; otherwise all are looked at more often. */
   readonly areTold: () => boolean
+  /** Resolves when it is known what is set of handlers: one that is paused does not begin. Default at once. */
+  readonly whenSet?: (signal: AbortSignal) => Promise<void>
   /** Between two looks at all databases, milliseconds: with events, and without. Default a minute, five seconds. */
   readonly lookAgainMs?: readonly [told: number, untold: number]
 }
@@ -148,6 +150,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
       started = true
       if (databases.length === 0) return
       await withTimeout(clock, WHO_IS_THERE_MS, partitioning.known, signal).catch(() => undefined)
+      await options.whenSet?.(signal).catch(() => undefined)
       events.subscribe('database:created', ({ event }) => renew(event.database), { signal })
       events.subscribe('database:updated', ({ event }) => tell(event.database), { signal })
       events.subscribe(
