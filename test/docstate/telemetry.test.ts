@@ -114,9 +114,8 @@ test('a feed that breaks, comes back, and begins anew', async () => {
   proxy.dropConnections()
   const refused = { database: db.name, code: 'overloaded', retry_in_ms: expect.any(Number) as number }
   await eventually(() => {
-    const broken = told.filter(([name]) => name === 'feed:broken') // by the drop, by the refusal, and where the machine is busy once more
+    const broken = told.filter(([name]) => name === 'feed:broken') // by the drop, unless it was between two requests, and by the refusal
     expect(broken.map(([, event]) => event)).toContainEqual(expect.objectContaining(refused))
-    expect(broken.length).toBeGreaterThanOrEqual(2)
     expect(told.at(-1)![0]).toBe('feed:connected')
   })
 })
