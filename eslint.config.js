@@ -17,7 +17,7 @@ const layers = [
   // what they share
   ['platform'],
   ['config', 'embedded', 'live-settings'],
-  ['mail'],
+  ['mail', 'webhooks'],
   ['docstate'],
   ['feed', 'workers'],
   ['events'],

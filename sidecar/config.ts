@@ -46,6 +46,9 @@ export interface Config {
   readonly globalChangesDb: string
   /** Paths of modules, as they were given. */
   readonly handlers: readonly string[]
+  readonly webhookHosts: readonly string[]
+  /** The keys of the secrets. */
+  readonly webhookKeys: readonly Buffer[]
   readonly name: string
   /** Open to CouchDB at once. */
   readonly connections: number
@@ -98,6 +101,8 @@ export function loadConfig(sources: Sources): Config {
     databases: values.SIDECAR_DATABASES ?? [values.SIDECAR_CONTROL_DB],
     globalChangesDb: values.SIDECAR_GLOBAL_CHANGES_DB,
     handlers: values.SIDECAR_HANDLERS ?? [],
+    webhookHosts: values.SIDECAR_WEBHOOK_HOSTS ?? [],
+    webhookKeys: values.SIDECAR_WEBHOOK_SECRETS ?? [],
     name: values.SIDECAR_NAME ?? hostname(),
     connections: values.SIDECAR_CONNECTIONS,
     reads: values.SIDECAR_READS,

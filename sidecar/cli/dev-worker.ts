@@ -7,9 +7,10 @@ import { systemClock } from '../core/clock.ts'
 import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { runSidecar, type Addresses } from '../sidecar.ts'
+import { withWebhooks } from '../webhooks/bind-webhooks.ts'
 import { deploy } from './deploy.ts'
 import { showDevLines } from './dev-log.ts'
-import { loadHandlers } from './load-handlers.ts'
+import { loadHandlersFor } from './load-handlers.ts'
 import { checkAll, hideCredentials, userOption } from './start.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -25,7 +26,7 @@ export interface Go {
 export async function runDevWorker(terminal: Terminal, config: Config, version: string): Promise<void> {
   const log = await terminal.createLog(config.logLevel, showDevLines(terminal))
   const [handlers, templates] = await checkAll([
-    () => loadHandlers(config.handlers),
+    () => loadHandlersFor(config),
     () => loadTemplates(config.mailTemplates),
     () => checkTemplates(config.channelDdocs),
   ])
@@ -39,16 +40,18 @@ export async function runDevWorker(terminal: Terminal, config: Config, version: 
   if (!go) return // stopped before
 
   await deploy({ ...terminal, print: () => undefined, redraw: undefined }, config, { diskCheck: true })
-  await runSidecar(
-    {
-      ...{ version, config, handlers, templates, log },
-      ...{ clock: systemClock, random: Math.random },
-      onListening(addresses) {
-        if (go.isFirst) terminal.print(devBanner(addresses, config, handlers, { ...go, version }))
-        else terminal.print(`loaded again: ${namesOf(handlers)}`)
+  await withWebhooks(handlers, config, version, (bound) =>
+    runSidecar(
+      {
+        ...{ version, config, handlers: bound, templates, log },
+        ...{ clock: systemClock, random: Math.random },
+        onListening(addresses) {
+          if (go.isFirst) terminal.print(devBanner(addresses, config, handlers, { ...go, version }))
+          else terminal.print(`loaded again: ${namesOf(handlers)}`)
+        },
       },
-    },
-    stopping.signal,
+      stopping.signal,
+    ),
   )
 }
 

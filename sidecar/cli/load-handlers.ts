@@ -1,10 +1,13 @@
-import { access } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { Config } from '../config.ts'
 import { placeIn } from '../core/call-site.ts'
 import { ConfigError } from '../core/errors.ts'
 import { failureOf } from '../core/failure.ts'
 import { collectHandlers, joinHandlers, type HandlersModule, type LoadedHandlers } from '../docstate/handlers.ts'
+import { checkWebhooks, type WebhookSettings } from '../webhooks/bind-webhooks.ts'
+import { readJsonHandlers } from '../webhooks/json-handlers.ts'
 
 /**
  * Loads the modules of `SIDECAR_HANDLERS`, TypeScript or JavaScript, and puts their tables together.
@@ -27,6 +30,13 @@ export async function loadHandlers(paths: readonly string[]): Promise<LoadedHand
   return joinHandlers(loaded)
 }
 
+/** The same, of these settings, which have to allow its webhooks. Throws `ConfigError`. */
+export async function loadHandlersFor(config: Pick<Config, 'handlers'> & WebhookSettings): Promise<LoadedHandlers> {
+  const handlers = await loadHandlers(config.handlers)
+  checkWebhooks(handlers, config)
+  return handlers
+}
+
 /** Node names the file that asks, with a suffix of tsx, and not what to do. */
 function reasonOf(thrown: unknown): string {
   const { code, reason: text } = failureOf(thrown)
@@ -47,6 +57,7 @@ async function importModule(path: string): Promise<HandlersModule> {
   await access(file).catch(() => {
     throw new ConfigError([`expected a module, found no file ${file}`])
   })
+  if (file.endsWith('.json')) return readJsonHandlers(await readFile(file, 'utf8'))
   const module = (await importAny(pathToFileURL(file).href)) as { default?: MaybeCommonJs }
   const made = module.default?.default ?? module.default
   if (typeof made?.register !== 'function' || typeof made.machines !== 'object') {

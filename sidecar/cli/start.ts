@@ -2,9 +2,10 @@ import { checkTemplates } from '../channels/check-templates.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { listDoubts } from '../docstate/check-machines.ts'
-import { loadHandlers } from './load-handlers.ts'
+import { loadHandlersFor } from './load-handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { runSidecar, type Addresses } from '../sidecar.ts'
+import { withWebhooks } from '../webhooks/bind-webhooks.ts'
 import type { Terminal } from './terminal.ts'
 import { ConfigError } from '../core/errors.ts'
 
@@ -12,7 +13,7 @@ import { ConfigError } from '../core/errors.ts'
 export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {
   const log = await terminal.createLog(config.logLevel)
   const [handlers, templates] = await checkAll([
-    () => loadHandlers(config.handlers),
+    () => loadHandlersFor(config),
     () => loadTemplates(config.mailTemplates),
     () => checkTemplates(config.channelDdocs),
   ])
@@ -21,28 +22,30 @@ export async function start(terminal: Terminal, config: Config, version: string)
   const tell = () =>
     log.info({ graceMs: config.graceMs }, 'Waiting for running handlers to finish. Press Ctrl-C again to exit now.')
   terminal.signal.addEventListener('abort', tell, { once: true })
-  await runSidecar(
-    {
-      version,
-      config,
-      handlers,
-      templates,
-      clock: systemClock,
-      random: Math.random,
-      log,
-      onListening(addresses) {
-        log.info({ url: addresses.sidecar, version, worker: config.name }, 'listening')
-        if (addresses.mail && !addresses.couch.embedded) {
-          const { page, smtpUrl } = addresses.mail
-          log.warn(
-            { caught: page ?? smtpUrl },
-            'SMTP_URL is not set: the mail catcher keeps all mails, none is delivered',
-          )
-        }
-        if (terminal.isTTY || addresses.couch.embedded) terminal.print(banner(addresses, config, version))
+  await withWebhooks(handlers, config, version, (bound) =>
+    runSidecar(
+      {
+        version,
+        config,
+        handlers: bound,
+        templates,
+        clock: systemClock,
+        random: Math.random,
+        log,
+        onListening(addresses) {
+          log.info({ url: addresses.sidecar, version, worker: config.name }, 'listening')
+          if (addresses.mail && !addresses.couch.embedded) {
+            const { page, smtpUrl } = addresses.mail
+            log.warn(
+              { caught: page ?? smtpUrl },
+              'SMTP_URL is not set: the mail catcher keeps all mails, none is delivered',
+            )
+          }
+          if (terminal.isTTY || addresses.couch.embedded) terminal.print(banner(addresses, config, version))
+        },
       },
-    },
-    terminal.signal,
+      terminal.signal,
+    ),
   )
   log.info('stopped')
 }

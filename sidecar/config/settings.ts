@@ -9,11 +9,13 @@ import {
   databases,
   duration,
   folders,
+  hosts,
   httpUrl,
   label,
   modules,
   sender,
   smtpUrl,
+  webhookSecrets,
   whole,
 } from './values.ts'
 
@@ -136,8 +138,19 @@ export const settings = z.object({
   }),
   SIDECAR_HANDLERS: described(modules.optional(), {
     argument: 'paths',
-    meaning: 'your own handlers: modules in TypeScript or JavaScript, separated by commas',
+    meaning: 'your own handlers: modules in TypeScript or JavaScript, or JSON that names webhooks, separated by commas',
     none: 'none',
+  }),
+  SIDECAR_WEBHOOK_HOSTS: described(hosts.optional(), {
+    argument: 'hosts',
+    meaning: 'hosts that handlers in other languages may be on, with their ports, separated by commas; * is any text',
+    none: 'none',
+  }),
+  SIDECAR_WEBHOOK_SECRETS: described(webhookSecrets.optional(), {
+    argument: 'words',
+    meaning: 'secrets (whsec_…) with which calls of webhooks are signed, separated by commas: all of them sign',
+    none: 'none',
+    secret: 'word',
   }),
   SIDECAR_NAME: described(label('a name of up to 128 letters, digits and punctuation').optional(), {
     argument: 'name',

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { measure, parseDuration } from '../core/duration.ts'
 import { parseSender } from '../mail/address.ts'
+import { keyFrom } from '../webhooks/sign.ts'
 
 const BYTES = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 } as const
 
@@ -95,5 +96,19 @@ export const databases = parsed('names of databases and globs, separated by comm
 
 export const modules = parsed('paths of modules, separated by commas', commas)
 export const folders = parsed('paths of folders, separated by commas', commas)
+
+export const hosts = parsed('hosts, with their ports, separated by commas (billing:8080,*.example.com)', (text) => {
+  const names = commas(text)
+  return names.length > 0 && names.every((name) => /^[a-z0-9.*:[\]-]+$/.test(name)) ? names : undefined
+})
+
+/** The keys of secrets. */
+export const webhookSecrets = parsed(
+  'secrets of Standard Webhooks, separated by commas: whsec_ and 24 to 64 bytes in base64',
+  (text) => {
+    const keys = commas(text).map(keyFrom)
+    return keys.length > 0 && keys.every((key) => key !== undefined) ? keys : undefined
+  },
+)
 
 export const label = (expected: string) => z.string().regex(/^[\x21-\x7e]{1,128}$/, expected)

@@ -50,6 +50,8 @@ describe('the settings', () => {
       databases: ['control'],
       globalChangesDb: 'global_changes',
       handlers: [],
+      webhookHosts: [],
+      webhookKeys: [],
       name: hostname(),
       connections: 32,
       reads: 32,

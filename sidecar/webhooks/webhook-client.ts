@@ -1,0 +1,77 @@
+import { Agent, type Dispatcher } from 'undici'
+import { Reject } from '../core/errors.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
+import type { Context } from '../docstate/types.ts'
+import { readAnswer } from './read-answer.ts'
+import { signatureHeaders } from './sign.ts'
+
+export interface WebhookClientOptions {
+  /** The keys of all secrets that hold. */
+  readonly keys: readonly Buffer[]
+  /** Of this program. */
+  readonly version: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+export interface WebhookClient {
+  /** The next document, or nothing. Throws `Reject`, `RetryLater`, and an `Error` whose cause has the network's code. */
+  call(
+    url: string,
+    doc: StoredDoc,
+    ctx: Pick<Context, 'key' | 'attempt' | 'database' | 'signal'>,
+  ): Promise<Doc | undefined>
+  /** Resolves when no connection is left. */
+  close(): Promise<void>
+}
+
+const CONNECT_MS = 10_000
+/** As CouchDB's `max_document_size`. */
+const LONGEST_ANSWER = 8_000_000
+
+/** Calls handlers that are programs elsewhere. Follows no redirect; how long a call lasts is the handler's `timeout`. */
+export function createWebhookClient({ keys, version, now }: WebhookClientOptions): WebhookClient {
+  const agent = new Agent({
+    connect: { timeout: CONNECT_MS },
+    maxResponseSize: LONGEST_ANSWER,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+
+  async function ask(url: URL, body: string, headers: Record<string, string>, signal: AbortSignal) {
+    const { origin, pathname, search } = url
+    const options: Dispatcher.RequestOptions = {
+      origin,
+      path: pathname + search,
+      method: 'POST',
+      headers,
+      body,
+      signal,
+    }
+    const { statusCode: status, headers: received, body: answer } = await agent.request(options)
+    return { status, headers: received, text: await answer.text() }
+  }
+
+  return {
+    async call(address, doc, { key, attempt, database, signal }) {
+      const url = new URL(address)
+      const name = `POST ${url.origin}${url.pathname}`
+      const body = JSON.stringify(doc)
+      const headers = {
+        ...signatureHeaders({ id: key, now: now(), body, keys }),
+        ...{ 'content-type': 'application/json', accept: 'application/json, application/problem+json' },
+        ...{ 'sidecar-database': database, 'sidecar-attempt': String(attempt) },
+        'user-agent': `couchdb-sidecar/${version}`,
+      }
+      const answer = await ask(url, body, headers, signal).catch((thrown: unknown) => {
+        const { code, message } = thrown as { code?: unknown; message?: unknown }
+        if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') {
+          throw new Reject('bad_answer', `${name}: expected at most ${LONGEST_ANSWER} bytes, got more`)
+        }
+        throw new Error(`${name}: ${String(message)}`, { cause: thrown })
+      })
+      return readAnswer(name, answer, now())
+    },
+    close: () => agent.close(),
+  }
+}
