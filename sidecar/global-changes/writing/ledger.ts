@@ -25,6 +25,8 @@ export class Ledger {
   readonly #buckets = new Map<number, Map<string, Reading>>()
   readonly #documents = new Map<number, LocalDoc>()
   readonly #changed = new Set<number>()
+  /** Being written: what was noted before may not be stored yet. */
+  #saving: number | undefined
   /** That was written last. */
   #newest: LocalDoc | undefined
   /** CouchDB keeps the `_local` document that comes last, which should not be the older one. */
@@ -90,8 +92,8 @@ export class Ledger {
   /** Notes this, and has it written down when it resolves. Throws `CouchError`. */
   async note(known: ReadonlyMap<string, Reading>, signal: AbortSignal): Promise<void> {
     for (const [name, reading] of known) this.set(name, reading)
-    const isChanged = [...known.keys()].some((name) => this.#changed.has(bucketOf(name)))
-    if (isChanged) await this.save(signal)
+    const buckets = [...known.keys()].map(bucketOf)
+    if (buckets.some((bucket) => this.#changed.has(bucket) || bucket === this.#saving)) await this.save(signal)
   }
 
   /** Writes down what has changed. Throws `CouchError`. */
@@ -107,12 +109,15 @@ export class Ledger {
       const document = this.#documents.get(bucket) ?? createLocalDoc(this.#database, idOf(bucket))
       this.#documents.set(bucket, document)
       const databases = Object.fromEntries([...readings].map(([name, known]) => [name, fieldsOf(known)]))
+      this.#saving = bucket
       try {
         await document.write({ databases }, signal)
         this.#newest = document
       } catch (thrown) {
         this.#changed.add(bucket)
         throw thrown
+      } finally {
+        this.#saving = undefined
       }
     }
   }

@@ -92,9 +92,12 @@ export function createHold() {
   const released = new Promise<void>((resolve) => (release = resolve))
   /** Resolves when the first is held. */
   const held = new Promise<void>((resolve) => (hold = resolve))
-  const requests: Fault = async (exchange) => {
+  const wait = () => {
     hold()
-    await released
+    return released
+  }
+  const requests: Fault = async (exchange) => {
+    await wait()
     await pass(exchange)
   }
   const answers: Fault = async (exchange) => {
@@ -104,7 +107,7 @@ export function createHold() {
     await exchange.send(answer)
     exchange.end()
   }
-  return { requests, answers, held, release: () => release() }
+  return { requests, answers, held, hold: wait, release: () => release() }
 }
 
 const answer = (exchange: Exchange, body: Readable) =>

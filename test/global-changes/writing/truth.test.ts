@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
-import { bucketOf } from '../../../sidecar/global-changes/writing/ledger.ts'
+import { bucketOf, Ledger } from '../../../sidecar/global-changes/writing/ledger.ts'
 import { allBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
 import { createTestCouch, deleteDb, freshDb, makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { refuse, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { refuse, startFaultyProxy, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { createHold, notFound, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
 
 const often = { ...settings, sweep_interval: 200 }
@@ -191,4 +191,24 @@ test.each([
   const { proxy: by } = await startFeedByHand() // has nothing of this
   const second = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
   await eventually(async () => expect(await second.written(db.name)).toEqual(['created 2', 'deleted 1']))
+})
+
+test('a note that is being written for one event is waited for by the next', async () => {
+  const db = await freshDb('orders')
+  const { signal } = new AbortController()
+  const proxy = await startFaultyProxy()
+  const through = new Ledger(createTestCouch({ url: proxy.url }).db(db.name))
+  await through.own(new Set([bucketOf('shop')]), signal)
+  const first = createHold()
+  proxy.plan((request) => (isNote(request) ? refuse(500) : undefined))
+  proxy.next(async (exchange) => {
+    await first.hold()
+    await refuse(500)(exchange)
+  }, isNote)
+  const note = () => through.note(new Map([['shop', { life: '1', changes: -1 }]]), signal)
+  const notes = [note()]
+  await first.held
+  notes.push(note())
+  first.release()
+  expect((await Promise.allSettled(notes)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
