@@ -13,7 +13,7 @@ const layers = [
   ['devices'],
   ['accounts'],
   ['deploy'],
-  ['deletions', 'global-changes', 'indexes', 'schedules'],
+  ['deletions', 'global-changes', 'history', 'indexes', 'schedules'],
   // what they share
   ['platform'],
   ['config', 'embedded', 'live-settings'],

@@ -45,6 +45,9 @@ export interface Config {
   /** Where database events are written. */
   readonly globalChangesDb: string
   /** Paths of modules, as they were given. */
+  /** With which the names of the databases of the history begin; undefined: there is none. */
+  readonly historyDb: string | undefined
+  readonly historyAgeMs: number
   readonly handlers: readonly string[]
   readonly webhookHosts: readonly string[]
   /** The keys of the secrets. */
@@ -100,6 +103,8 @@ export function loadConfig(sources: Sources): Config {
     controlDb: values.SIDECAR_CONTROL_DB,
     databases: values.SIDECAR_DATABASES ?? [values.SIDECAR_CONTROL_DB],
     globalChangesDb: values.SIDECAR_GLOBAL_CHANGES_DB,
+    historyDb: values.SIDECAR_HISTORY_DB,
+    historyAgeMs: values.SIDECAR_HISTORY_AGE,
     handlers: values.SIDECAR_HANDLERS ?? [],
     webhookHosts: values.SIDECAR_WEBHOOK_HOSTS ?? [],
     webhookKeys: values.SIDECAR_WEBHOOK_SECRETS ?? [],

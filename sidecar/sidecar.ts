@@ -9,6 +9,7 @@ import type { Feature } from './feature.ts'
 import { globalChangesFeature } from './global-changes/global-changes-feature.ts'
 import { createHttp } from './http/app.ts'
 import { up, welcome } from './http/up.ts'
+import { historyFeature } from './history/history-feature.ts'
 import { inboxFeature } from './inbox/inbox-feature.ts'
 import { indexesFeature } from './indexes/indexes-feature.ts'
 import { mailMetrics } from './mail/mail-metrics.ts'
@@ -38,7 +39,15 @@ export interface Addresses {
 /** Every feature. To add one: a folder, and a line here. */
 const FEATURES: readonly ((platform: Platform) => Feature)[] = [
   ...[databasesFeature, accountsFeature, devicesFeature, inboxFeature],
-  ...[globalChangesFeature, indexesFeature, schedulesFeature, eventsFeature, workersFeature, mailboxFeature],
+  ...[
+    globalChangesFeature,
+    indexesFeature,
+    schedulesFeature,
+    historyFeature,
+    eventsFeature,
+    workersFeature,
+    mailboxFeature,
+  ],
 ]
 
 /**

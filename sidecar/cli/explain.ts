@@ -1,7 +1,9 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
+import { SidecarError } from '../core/errors.ts'
 import { isAmong } from '../core/glob.ts'
+import { historyLine, readHistory } from '../history/read-history.ts'
 import { listMismatches } from '../deploy/list-mismatches.ts'
 import { explain } from '../docstate/operator/explain.ts'
 import { DDOC_ID } from '../docstate/finding/pages.ts'
@@ -26,7 +28,9 @@ export async function explainOne(
     const database = couch.db(db)
     const { signal } = terminal
     const ddoc = await database.find(DDOC_ID, {}, { signal })
-    const lines = await explain({
+    const { historyDb: name } = config
+    const history = name === undefined ? [] : await readHistory(couch, { name, database: db, id }, signal)
+    const explained = explain({
       ...{ database, table, id, signal, clock: systemClock, control: couch.db(config.controlDb) },
       settings: await handlerSettingsIn(couch.db(config.controlDb), signal),
       served: isAmong(db, patternsOf(config)),
@@ -34,7 +38,13 @@ export async function explainOne(
       // Where there is no design document yet, the start brings it, with the machines of these handlers.
       faultsOf: (registration) => (ddoc ? listMismatches(ddoc, [registration], table.machines) : []),
     })
-    if (json) terminal.print(JSON.stringify({ database: db, id, sentences: lines }))
+    const lines = await explained.catch((thrown: unknown) => {
+      if (thrown instanceof SidecarError && thrown.code === 'not-found' && history.length > 0)
+        return [`${thrown.message}.`]
+      throw thrown
+    })
+    lines.push(...(history.length > 0 ? ['What came before:', ...history.map(historyLine)] : []))
+    if (json) terminal.print(JSON.stringify({ database: db, id, sentences: lines, history }))
     else for (const line of lines) terminal.print(oneLine(line))
   })
 }

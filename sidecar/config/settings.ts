@@ -136,6 +136,15 @@ export const settings = z.object({
     argument: 'name',
     meaning: 'the database of database events, which GET /_db_updates serves',
   }),
+  SIDECAR_HISTORY_DB: described(database.optional(), {
+    argument: 'name',
+    meaning: 'keeps a document for each handled entry, in databases whose names begin so, one for each week',
+    none: 'none: no history',
+  }),
+  SIDECAR_HISTORY_AGE: described(duration('1d').prefault('30d'), {
+    argument: 'time',
+    meaning: 'how long the history is kept; a week goes when its last day is older',
+  }),
   SIDECAR_HANDLERS: described(modules.optional(), {
     argument: 'paths',
     meaning: 'your own handlers: modules in TypeScript or JavaScript, or JSON that names webhooks, separated by commas',

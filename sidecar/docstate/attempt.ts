@@ -31,6 +31,9 @@ export class Attempt {
   done: readonly string[]
   /** Results of its handler's steps, on this try or before. */
   steps: Steps
+  /** When its handler began, by the clock's ticks, and how long it ran, milliseconds; undefined until it has ended. */
+  beganAt = 0
+  tookMs: number | undefined
   /** The handler has saved the document in another state by itself. */
   left = false
   /** What came of it is stored as `doc`. */

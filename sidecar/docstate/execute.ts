@@ -97,12 +97,13 @@ export function createExecute(options: ExecuteOptions): Execute {
     const counts = telemetry.counts.of(attempt.registration)
     telemetry.channel('handler:started')?.publish({ ...telemetry.of(attempt), key: run.context.key })
     counts.running += 1
-    const began = clock.ticks()
+    const began = (attempt.beganAt = clock.ticks())
     const outcome = await execute(attempt, run)
     const ms = clock.ticks() - began
     counts.running -= 1
     counts.runs[outcome.kind] += 1
     counts.took.add(ms)
+    attempt.tookMs = ms
     telemetry.channel('handler:ended')?.publish({ ...telemetry.of(attempt), outcome: outcome.kind, ms: Math.round(ms) })
     return outcome
   }

@@ -79,7 +79,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const contest = createContest({ database, writeDoc, askHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
   const branchCheck = createBranchCheck({ database, askHeld, clock, random, signal })
-  const telemetry = createTelemetry(events, database.name, counts)
+  const telemetry = createTelemetry(events, database.name, ticks, counts)
   const execute = createExecute({
     ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, clock, signal, log },
     now: () => clock.now(),

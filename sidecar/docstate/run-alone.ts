@@ -92,7 +92,7 @@ export async function run<M extends Machines>(
   const attempt = new Attempt(registration, withTries(withRev(doc), number - 1, steps), 'test/1')
   const over = new AbortController()
   const log = pino({ level: 'silent' })
-  const telemetry = createTelemetry(createEvents({ log }), name)
+  const telemetry = createTelemetry(createEvents({ log }), name, () => systemClock.ticks())
   const [clock, signal] = [systemClock, over.signal]
 
   const execute = createExecute({

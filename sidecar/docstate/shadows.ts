@@ -47,7 +47,7 @@ export function createShadows(options: ShadowsOptions): Shadows {
   function createTrial(registration: Registration) {
     const { type, state } = registration
     telemetry.counts.countAs(registration, shadowOf(registration))
-    const own: Telemetry = { ...createTelemetry(silent, database.name), counts: telemetry.counts }
+    const own: Telemetry = { ...createTelemetry(silent, database.name, () => clock.ticks()), counts: telemetry.counts }
     const semaphore = new Semaphore(() => registration.options.concurrency)
     const known = new Map<string, string>() // entries by id, the oldest first
     let isLeftOut = false

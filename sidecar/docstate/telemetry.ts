@@ -3,7 +3,7 @@ import type { Channel, Events } from '../events/channels.ts'
 import type { EventMap, OfDocument } from '../events/map.ts'
 import { docstateOf } from './classify.ts'
 import { Counters } from './counters.ts'
-import { failedTries, type Attempt } from './attempt.ts'
+import { entryKey, failedTries, type Attempt } from './attempt.ts'
 
 /** What the engine of one database tells its subscribers. */
 export interface Telemetry {
@@ -18,8 +18,32 @@ export interface Telemetry {
   written(attempt: Attempt): void
 }
 
-export function createTelemetry(events: Events, database: string, counts = new Counters()): Telemetry {
+/** @param ticks of the clock, milliseconds */
+export function createTelemetry(
+  events: Events,
+  database: string,
+  ticks: () => number,
+  counts = new Counters(),
+): Telemetry {
   const of = ({ id, registration: { type, state } }: Attempt): OfDocument => ({ database, id, type, state })
+
+  /** The entry is over. */
+  function ended(attempt: Attempt, failure?: Failure): void {
+    const { doc, registration } = attempt
+    events.channel('entry:ended')?.publish({
+      ...of(attempt),
+      ...{
+        next: String(doc.state),
+        rev: doc._rev,
+        key: entryKey(database, attempt),
+        ms: attempt.tookMs ?? ticks() - attempt.beganAt,
+      },
+      mode: registration.isTimeout ? 'time' : registration.mode,
+      attempts: failure ? failedTries(docstateOf(doc)) : failedTries(attempt.before),
+      version: registration.options.version ?? null,
+      ...{ code: failure?.code ?? null, reason: failure?.reason ?? null },
+    })
+  }
 
   function written(attempt: Attempt): void {
     const { doc, registration } = attempt
@@ -36,9 +60,11 @@ export function createTelemetry(events: Events, database: string, counts = new C
       events
         .channel('document:failed')
         ?.publish({ ...of(attempt), code, reason, attempts, retry_at: docstate?.retry_at ?? null })
+      if (docstate?.retry_at === undefined) ended(attempt, failure)
     } else {
       written.saved += 1
       events.channel('document:saved')?.publish({ ...of(attempt), next: String(doc.state), rev: doc._rev })
+      ended(attempt)
     }
   }
 

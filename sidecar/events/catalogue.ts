@@ -118,6 +118,21 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
     when: 'a handler has failed, and that is written down',
     fields: { ...WHY, attempts: 'tries so far', retry_at: 'when it is tried again; null: never, its state is `error`' },
   },
+  'entry:ended': {
+    about: 'document',
+    when: 'a document has left its state, or its handler is done with it there, or has failed for good',
+    fields: {
+      next: 'the state that it is in now',
+      rev: 'the revision',
+      key: '`ctx.key`: the same for all tries of one entry into a state',
+      mode: 'of the handler: `safe` or `unsafe`; `time` where the state has ended by its time',
+      ms: 'milliseconds that the last run took',
+      attempts: 'tries that failed',
+      version: 'of the handler; null if it says none',
+      code: 'of why it has failed for good; null if it has not',
+      reason: 'the same, for people',
+    },
+  },
   'conflict:resolved': {
     about: 'document',
     when: 'branches that replication brought were made one document',

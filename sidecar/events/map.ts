@@ -26,6 +26,17 @@ export interface EventMap {
   'document:saved': OfDocument & { readonly next: string; readonly rev: string }
   'document:parked': OfDocument & { readonly reason: string }
   'document:failed': OfDocument & Why & { readonly attempts: number; readonly retry_at: string | null }
+  'entry:ended': OfDocument & {
+    readonly next: string
+    readonly rev: string
+    readonly key: string
+    readonly mode: 'safe' | 'unsafe' | 'time'
+    readonly ms: number
+    readonly attempts: number
+    readonly version: string | null
+    readonly code: string | null
+    readonly reason: string | null
+  }
   'conflict:resolved': OfDocument & { readonly branches: number }
   'index:built': OfIndex & { readonly lag_ms: number }
   'index:failed': OfIndex & Why & { readonly retry_in_ms: number }

@@ -1,5 +1,6 @@
 /** What an operator sees of documents that are stuck, and does about them, on the command line. */
 import { expect, onTestFinished, test } from 'vitest'
+import { historyDatabases } from '../../sidecar/history/history-databases.ts'
 import { createControl } from '../acceptance/control.ts'
 import { runInProcess } from '../acceptance/in-process.ts'
 import { lookAway, settingsOf } from '../acceptance/registration.ts'
@@ -139,4 +140,27 @@ test('a handler is paused and goes on, on all workers, and status and explain sa
   expect(await said('resume', 'bill/new')).toBe('bill/new goes on\n')
   await eventually(async () => expect(await a.get('b')).toMatchObject({ state: 'paid' }))
   expect((await control.admin.get('config:handlers')).handlers).toEqual({})
+})
+
+test('explain shows what was kept of a document, also when it is deleted', async () => {
+  const { control, settings, said, names, a } = await setUp()
+  await lookAway(control)
+  const module = await writeModule(
+    "export default { machines: {}, register(control) { control.safe('bill', 'new', async (bill) => ({ ...bill, state: 'paid' })) } }",
+  )
+  const name = uniqueName('history')
+  const kept = { ...settings, SIDECAR_HISTORY_DB: name, SIDECAR_HANDLERS: module }
+  onTestFinished(async () => {
+    const couch = createTestCouch()
+    for (const database of await historyDatabases(couch, name, new AbortController().signal)) await deleteDb(database)
+  })
+  await startSidecar(kept)
+  await a.put({ _id: 'b', type: 'bill', state: 'new' })
+  const explained = async () => (await runInProcess(['explain', names[0]!, 'b'], kept)).stdout
+  await eventually(async () =>
+    expect(await explained()).toMatch(/At \S+ it went from new to paid, by the worker \S+ in/),
+  )
+  await a.remove('b', (await a.get('b'))._rev)
+  expect(await explained()).toMatch(/^the database \S+ has no document "b"\.\nWhat came before:\nAt /)
+  expect(await said('status')).not.toContain('history')
 })

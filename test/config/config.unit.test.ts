@@ -49,6 +49,8 @@ describe('the settings', () => {
       controlDb: 'control',
       databases: ['control'],
       globalChangesDb: 'global_changes',
+      historyDb: undefined,
+      historyAgeMs: 30 * 86_400_000,
       handlers: [],
       webhookHosts: [],
       webhookKeys: [],

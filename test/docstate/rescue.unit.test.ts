@@ -30,7 +30,7 @@ async function recover({ stored = 'stored', docstate, begun = true, options }: L
   const claim = { worker: 'dead', token: 'its own', at: '2020-01-01T00:00:00.000Z', lease_ms: 1000, begun }
   const doc = { _id: 'o', _rev: '1-a', type: 'order', state: 'paid', docstate: { state: 'paid', claim, ...docstate } }
   const attempt = new Attempt(registration, doc, 'ours')
-  const telemetry = createTelemetry(createEvents({ log }), 'orders')
+  const telemetry = createTelemetry(createEvents({ log }), 'orders', () => 0)
   let written: Doc | undefined
   await createRescue({
     writeDoc(_, doc) {

@@ -33,14 +33,22 @@ test('an unsafe document: won, begun, ended, saved; each field is described', as
   const { events, told } = listenToAll()
   await startRig(db, invoice, { events })
   await db.put({ ...paid, _id: 'o' })
-  await eventually(() => expect(told.map(([name]) => name)).toContain('document:saved'))
+  await eventually(() => expect(told.map(([name]) => name)).toContain('entry:ended'))
   const of = { database: db.name, id: 'o', ...paid }
+  const [rev, key, ms] = [(await db.get('o'))._rev, expect.any(String) as string, expect.any(Number) as number]
   expect(told).toEqual([
     ['feed:connected', { database: db.name }],
     ['claim:won', of],
-    ['handler:started', { ...of, key: expect.any(String) as string }],
-    ['handler:ended', { ...of, outcome: 'next', ms: expect.any(Number) as number }],
-    ['document:saved', { ...of, next: 'invoiced', rev: (await db.get('o'))._rev }],
+    ['handler:started', { ...of, key }],
+    ['handler:ended', { ...of, outcome: 'next', ms }],
+    ['document:saved', { ...of, next: 'invoiced', rev }],
+    [
+      'entry:ended',
+      {
+        ...{ ...of, next: 'invoiced', rev, key, mode: 'unsafe', ms, attempts: 0, version: null },
+        ...{ code: null, reason: null },
+      },
+    ],
   ])
 })
 

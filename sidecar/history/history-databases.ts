@@ -1,0 +1,66 @@
+/**
+ * The databases of the history: one for each week, named after its Monday (`history-2026-11-23`). So what is too old goes with its
+ * database, and leaves nothing behind, as deleted documents would.
+ */
+import type { Couch } from '../couch/client.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { done } from '../couch/schemas.ts'
+import { listDatabases } from '../couch/survey.ts'
+
+const DAY_MS = 86_400_000
+const WEEK_MS = 7 * DAY_MS
+/** January 1st of 1970 was a Thursday. */
+const MONDAY_MS = 4 * DAY_MS
+
+/** That of this time, milliseconds since the epoch. */
+export function databaseOf(name: string, ms: number): string {
+  const monday = Math.floor((ms - MONDAY_MS) / WEEK_MS) * WEEK_MS + MONDAY_MS
+  return `${name}-${new Date(monday).toISOString().slice(0, 10)}`
+}
+
+/** When the week of a database begins, milliseconds since the epoch; undefined for any other database. */
+function beginOf(name: string, database: string): number | undefined {
+  const [, date] = /-(\d{4}-\d\d-\d\d)$/.exec(database) ?? []
+  const ms = Date.parse(date ?? '')
+  return !Number.isNaN(ms) && databaseOf(name, ms) === database ? ms : undefined
+}
+
+/** Those that there are, the newest first. Throws `CouchError`. */
+export async function historyDatabases(couch: Couch, name: string, signal: AbortSignal): Promise<string[]> {
+  const found = await listDatabases(couch, (database) => beginOf(name, database) !== undefined, signal)
+  return found.sort().reverse()
+}
+
+/** Says of a database that it is the sidecar's: only such ones are deleted. */
+const MARK = '_local/couchdb-sidecar:history'
+/** Nobody else sees what is in it. */
+const CLOSED = { admins: { roles: ['_admin'] }, members: { roles: ['_admin'] } }
+
+/** Makes it, if it is not there. Throws `CouchError`. */
+export async function makeHistoryDatabase(couch: Couch, database: string, signal: AbortSignal): Promise<void> {
+  const db = couch.db(database)
+  if (!(await db.create({ signal }, 1))) return
+  await couch.request({ method: 'PUT', db: database, path: '_security', body: CLOSED, signal }, done)
+  await db.put({ _id: MARK }, { signal })
+}
+
+/** Deletes those whose last day is older than this. Answers their names. Throws `CouchError`. */
+export async function dropOldDatabases(
+  couch: Couch,
+  { name, ageMs, now }: { readonly name: string; readonly ageMs: number; readonly now: number },
+  signal: AbortSignal,
+): Promise<string[]> {
+  const dropped: string[] = []
+  for (const database of await historyDatabases(couch, name, signal)) {
+    if (beginOf(name, database)! + WEEK_MS + ageMs > now) continue
+    const db = couch.db(database)
+    const isOurs = await db.find(MARK, {}, { signal })
+    if (!isOurs) continue
+    try {
+      if (await db.drop({ signal })) dropped.push(database)
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'not_found')) throw thrown // another worker was first
+    }
+  }
+  return dropped
+}

@@ -1,0 +1,108 @@
+import type { Logger } from 'pino'
+import { fullJitter, type Random } from '../core/backoff.ts'
+import { isoTime, type Clock } from '../core/clock.ts'
+import { Condition } from '../core/condition.ts'
+import { withTimeout } from '../core/timeout.ts'
+import { untilAny } from '../core/until-any.ts'
+import type { Couch } from '../couch/client.ts'
+import { CouchError, isCouchError } from '../couch/errors.ts'
+import type { EventMap } from '../events/map.ts'
+import { databaseOf, makeHistoryDatabase } from './history-databases.ts'
+import { historyDoc } from './history-doc.ts'
+
+export interface HistoryWriterOptions {
+  readonly couch: Couch
+  /** With which the names of the databases begin. */
+  readonly name: string
+  readonly worker: string
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** So long entries are gathered. */
+const GATHER_MS = 1000
+/** So many are written together. */
+const MOST_TOGETHER = 1000
+/** While CouchDB does not take them; of more, the oldest are left out. */
+const MOST_WAITING = 20_000
+const LAST_WORDS_MS = 2000
+const BACKOFF = { baseMs: 500, capMs: 15_000 }
+
+/** Writes entries that have ended, in bulk: a request a second at most while few end. */
+export class HistoryWriter {
+  readonly #options: HistoryWriterOptions
+  readonly #added = new Condition()
+  #waiting: string[] = []
+  #leftOut = 0
+
+  constructor(options: HistoryWriterOptions) {
+    this.#options = options
+  }
+
+  add(ended: Readonly<EventMap['entry:ended']>): void {
+    const { clock, worker } = this.#options
+    this.#waiting.push(JSON.stringify(historyDoc(ended, worker, isoTime(clock.now()))))
+    if (this.#waiting.length > MOST_WAITING) {
+      this.#waiting = this.#waiting.slice(MOST_WAITING / 10)
+      this.#leftOut += MOST_WAITING / 10
+    }
+    if (this.#waiting.length === 1 || this.#waiting.length === MOST_TOGETHER) this.#added.changed()
+  }
+
+  /** Until the signal aborts, and what waits is written, as far as that takes no longer than two seconds. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#options
+    let failures = 0
+    while (!signal.aborted) {
+      await this.#added.until(() => this.#waiting.length > 0, signal).catch(() => undefined)
+      await this.#gather(signal)
+      try {
+        await this.#write(signal)
+        if (failures > 0) log.info('the history is written again')
+        failures = 0
+      } catch (thrown) {
+        if (signal.aborted) break
+        if (!(thrown instanceof CouchError)) throw thrown
+        failures += 1
+        const { code, message: reason } = thrown
+        log[failures === 1 ? 'warn' : 'debug']({ code, reason }, 'cannot write the history; trying again')
+        await clock.sleep(fullJitter(BACKOFF, failures, random), signal).catch(() => undefined)
+      }
+    }
+    const last = new AbortController()
+    const rest = this.#write(last.signal).catch(() => undefined)
+    if (!(await withTimeout(clock, LAST_WORDS_MS, rest))) last.abort(new Error('the sidecar has stopped'))
+  }
+
+  async #gather(signal: AbortSignal): Promise<void> {
+    const gathered = new AbortController()
+    await untilAny([signal, gathered.signal], async (until) => {
+      const isFull = this.#added.until(() => this.#waiting.length >= MOST_TOGETHER, until)
+      await Promise.race([isFull, this.#options.clock.sleep(GATHER_MS, until)])
+        .catch(() => undefined)
+        .finally(() => gathered.abort())
+      await isFull.catch(() => undefined)
+    })
+  }
+
+  async #write(signal: AbortSignal): Promise<void> {
+    const { couch, name, clock, log } = this.#options
+    if (this.#leftOut > 0)
+      log.warn({ entries: this.#leftOut }, 'the history lacks entries: they came faster than written')
+    this.#leftOut = 0
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.slice(0, MOST_TOGETHER)
+      const database = databaseOf(name, clock.now())
+      try {
+        await couch.db(database).bulk(some, { signal }) // a conflict is the same one, whose answer did not come
+      } catch (thrown) {
+        if (!isCouchError(thrown, 'not_found')) throw thrown
+        await makeHistoryDatabase(couch, database, signal)
+        continue
+      }
+      const written = new Set(some)
+      this.#waiting = this.#waiting.filter((text) => !written.has(text)) // of those that came meanwhile some may be left out
+    }
+  }
+}
