@@ -1,7 +1,8 @@
-import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ConfigError } from '../core/errors.ts'
+import { failureOf } from '../core/failure.ts'
 import type { Terminal } from './terminal.ts'
 
 const template = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'templates/app')
@@ -16,11 +17,13 @@ export async function init(terminal: Pick<Terminal, 'print'>, path: string, vers
   const name = basename(folder)
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]+/g, '-')
-  const there = await readdir(folder).catch(() => [])
+  await makeFolder(folder).catch((thrown: unknown) => {
+    throw new ConfigError([`init: expected a folder that can be made, got ${folder}: ${failureOf(thrown).reason}`])
+  })
+  const there = await readdir(folder)
   if (there.length > 0) {
     throw new ConfigError([`init: expected a new or empty folder, got ${folder}, in which there is ${there[0]}`])
   }
-  await mkdir(folder, { recursive: true })
   await cp(template, folder, { recursive: true })
   for (const [from, to] of Object.entries(RENAMED)) await rename(join(folder, from), join(folder, to))
   for (const file of ['package.json', 'README.md']) {
@@ -37,4 +40,22 @@ export async function init(terminal: Pick<Terminal, 'print'>, path: string, vers
       '',
     ].join('\n'),
   )
+}
+
+/** With the folders above it. Node's own `recursive` never ends where a folder takes no others, as in /proc. */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder)
+  } catch (thrown) {
+    const above = dirname(folder)
+    const isThere = (path: string) =>
+      stat(path).then(
+        (stats) => stats.isDirectory(),
+        () => false,
+      )
+    if (await isThere(folder)) return
+    if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT' || (await isThere(above))) throw thrown
+    await makeFolder(above)
+    await mkdir(folder)
+  }
 }

@@ -1,4 +1,7 @@
 /** What each command prints, and its exit code; that a process does the same is for test/acceptance/command-line.process.test.ts. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createControl, urlOf } from '../acceptance/control.ts'
 import { writeModule } from '../acceptance/own-handlers.ts'
@@ -22,6 +25,18 @@ test('--help lists the commands, and each tells about itself', async () => {
     const help = await runInProcess([command, '--help'])
     expect(help).toMatchObject({ code: 0, stderr: '' })
     expect(help.stdout).toMatch(new RegExp(`^Usage: couchdb-sidecar ${command} `))
+  }
+})
+
+test('init into a new folder in a new one; a file, and folders that take none, are refused', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'init-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await writeFile(join(folder, 'file'), '')
+  expect(await runInProcess(['init', join(folder, 'a/b')])).toMatchObject({ code: 0, stderr: '' })
+  for (const path of [join(folder, 'file'), join(folder, 'file/in'), '/proc/new', '/proc/new/in']) {
+    const { code, stderr } = await runInProcess(['init', path])
+    expect({ path, code }).toEqual({ path, code: 2 })
+    expect(stderr).toMatch(/^couchdb-sidecar: init: expected a folder that can be made, got .+: E\w+: .+\n$/)
   }
 })
 
