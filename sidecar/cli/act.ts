@@ -26,46 +26,41 @@ export interface Target {
 
 interface Verb {
   readonly name: 'retry' | 'discard'
-  readonly action: Action
+  /** Throws `ConfigError` where it is not for such documents. */
+  readonly actionFor: (filter: ReadFilter) => Action
   /** What was done with so many. */
   readonly done: string
 }
 
 /** Brings one document back to its handler, or all that the flags mean. */
 export const retryDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
-  act(terminal, config, target, flags, () => ({ name: 'retry', action: retry, done: 'brought back' }))
+  act(terminal, config, target, flags, { name: 'retry', done: 'brought back', actionFor: () => retry })
 
 /** Ends what is to be done with one document, or with all that the flags mean. */
 export const discardDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
-  act(terminal, config, target, flags, ({ statuses = STUCK, type, state }) => {
-    if (!statuses.every((status) => STUCK.includes(status)) && (type === undefined || state === undefined)) {
-      throw new ConfigError([
-        `discard: expected --type and --state with --status ${statuses.join()}: most documents stand so for good`,
-      ])
-    }
-    const by = decodeURIComponent(new URL(config.couchdbUrl ?? 'http://localhost').username) || 'an admin'
-    return {
-      ...{ name: 'discard', done: 'discarded' },
-      action: discard({ by, now: systemClock.now(), among: statuses }),
-    }
+  act(terminal, config, target, flags, {
+    ...{ name: 'discard', done: 'discarded' },
+    actionFor({ statuses = STUCK, type, state }) {
+      if (!statuses.every((status) => STUCK.includes(status)) && (type === undefined || state === undefined)) {
+        throw new ConfigError([
+          `discard: expected --type and --state with --status ${statuses.join()}: most documents stand so for good`,
+        ])
+      }
+      const by = decodeURIComponent(new URL(config.couchdbUrl ?? 'http://localhost').username) || 'an admin'
+      return discard({ by, now: systemClock.now(), among: statuses })
+    },
   })
 
-async function act(
-  terminal: Terminal,
-  config: Config,
-  { db, id }: Target,
-  flags: ActFlags,
-  verbFor: (filter: ReadFilter) => Verb,
-): Promise<void> {
-  const filter = readFilter('retry', flags)
-  const verb = verbFor(filter)
+async function act(terminal: Terminal, config: Config, { db, id }: Target, flags: ActFlags, verb: Verb): Promise<void> {
+  const filter = readFilter(verb.name, flags)
+  const action = verb.actionFor(filter)
   const isMany = flags.all === true || filter.isGiven
   if ((id === undefined) !== isMany) {
     throw new ConfigError([`${verb.name}: expected either a document id, or --all or a filter such as --type`])
   }
   await withCouch(config, async (couch) => {
     if (id === undefined) return flags.dryRun ? count(terminal, config, couch, db, filter) : actOnMany(couch)
-    const result = await actOnOne(couch.db(db), id, verb.action, terminal.signal)
+    const result = await actOnOne(couch.db(db), id, action, terminal.signal)
     if (result.kind !== 'done') throw new SidecarError(result.kind, oneLine(inWords(result)))
     terminal.print(flags.json ? JSON.stringify({ database: db, ...result }) : oneLine(inWords(result)))
   })
@@ -78,7 +73,7 @@ async function act(
         const [total, before] = [sumOf(counts), sums.done]
         const limit = filter.limit - sums.done
         const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal }
-        for await (const results of actOnAll({ ...options, action: verb.action, limit })) {
+        for await (const results of actOnAll({ ...options, action, limit })) {
           for (const result of results) {
             if (result.kind === 'done' || result.kind === 'changed' || result.kind === 'refused') sums[result.kind] += 1
             if (flags.json) print(JSON.stringify({ database: name, ...result }))
