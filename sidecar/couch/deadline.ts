@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { CouchError } from './errors.ts'
 
 /**
@@ -13,6 +14,7 @@ export async function withDeadline<T>(
   signal?.throwIfAborted()
   const controller = new AbortController()
   const abort = () => controller.abort(signal?.reason)
+  if (signal) setMaxListeners(0, signal) // one for each request under way
   signal?.addEventListener('abort', abort, { once: true })
   const timer = setTimeout(() => {
     controller.abort(new CouchError('timeout', { request, reason: `no answer within ${timeoutMs} ms` }))
