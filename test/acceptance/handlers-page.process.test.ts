@@ -39,8 +39,8 @@ test('the files of the page compile, their tests pass, and a sidecar loads them'
   const folder = await createProject(files)
   const { NODE_OPTIONS: _, NODE_V8_COVERAGE: __, ...env } = process.env
   const inside = (...args: string[]) =>
-    promisify(execFile)(process.execPath, args, { cwd: folder, env }).catch((thrown: { stdout?: string }) => {
-      throw new Error(thrown.stdout ?? String(thrown))
+    promisify(execFile)(process.execPath, args, { cwd: folder, env }).catch((thrown: Error & { stdout?: string }) => {
+      throw new Error(thrown.stdout ?? thrown.message)
     })
   await inside('node_modules/typescript/bin/tsc')
   const tested = await inside('--import', 'tsx', '--test', 'test/shop.test.ts', 'test/recipes.test.ts')
