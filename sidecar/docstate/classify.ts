@@ -17,8 +17,8 @@ export type Classification =
   /** As `ignore`; and its machine does not declare the state. */
   | { readonly kind: 'undeclared' }
   | { readonly kind: 'ready'; readonly registration: Registration }
-  /** It would be `ready`, but its handler is paused: the list has it. */
-  | { readonly kind: 'paused'; readonly registration: Registration }
+  /** It would be `ready`, but its handler is paused: the list has it. With `until`, its time in the state ends then. */
+  | { readonly kind: 'paused'; readonly registration: Registration; readonly until: number | undefined }
   /** As `ignore`, but that a handler is tried out on it. */
   | { readonly kind: 'shadow' }
   /** Look again at this time (milliseconds since the epoch): another try is due, or a state's time is up. */
@@ -119,12 +119,13 @@ export function createClassify(
       const until = 'at' in ends || written === undefined ? endOf(ends, doc, now) : written
       if (until === undefined || until <= now) return { kind: 'ready', registration: end }
       if (until !== written) return { kind: 'untimed', until, registration: end }
-      if (!registration || handled || isPaused(registration)) return { kind: 'wait', until }
+      if (!registration || handled) return { kind: 'wait', until }
+      if (isPaused(registration)) return { kind: 'paused', registration, until }
     }
     if (!registration || handled) return IGNORE
     const retryAt = timeOf(docstate?.retry_at)
     if (retryAt !== undefined && retryAt > now) return { kind: 'wait', until: retryAt }
-    return { kind: isPaused(registration) ? 'paused' : 'ready', registration }
+    return isPaused(registration) ? { kind: 'paused', registration, until: undefined } : { kind: 'ready', registration }
   }
 }
 

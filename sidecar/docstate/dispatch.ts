@@ -79,7 +79,9 @@ export class Dispatch {
         break
       case 'paused':
         this.pass(doc._id)
-        if (ours) this.#options.onPaused(classification.registration)
+        if (!ours) break
+        this.#options.onPaused(classification.registration)
+        if (classification.until !== undefined) delayQueue.add(doc._id, classification.until)
         break
       case 'wait':
         if (ours) delayQueue.add(doc._id, classification.until)

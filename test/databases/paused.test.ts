@@ -61,3 +61,32 @@ test('what comes during a pause is handled after it, also where the sidecar was 
     await eventually(async () => expect(await stateOf(database, 'three')).toBe('invoiced'))
   }
 })
+
+test('what comes during a pause into a state that ends is handled after it, and not only ended', async () => {
+  const prefix = createPrefix()
+  const limits = createLimits(prefix)
+  const machines = {
+    order: {
+      paid: {
+        mode: 'safe',
+        create: 'client',
+        next: { invoiced: 'sidecar' },
+        timeout: { afterMs: 3_600_000, next: 'late' },
+      },
+      invoiced: {},
+      late: {},
+    },
+  } as const
+  const rig = startVisits(prefix, { lookAgainMs: HARDLY, limits, machines })
+  const [database] = await make(rig, `${prefix}-db-a`)
+  limits.set(PAUSED)
+  await database!.put(order('one'))
+  rig.tell(`${prefix}-db-a`, 'created')
+  await eventually(() => {
+    expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 })
+    expect(rig.visited().visits).toBeGreaterThan(0)
+  })
+  expect(await database!.get('one')).toHaveProperty('docstate.timeout_at')
+  limits.set({})
+  await eventually(async () => expect(await stateOf(database!, 'one')).toBe('invoiced'))
+})

@@ -1,6 +1,6 @@
 import type { Machines, State, Timeout } from '../../../ddocs/machine.ts'
 import { settingsId, type HandlerSettings } from '../../../ddocs/lib/live-settings.ts'
-import type { Clock } from '../../core/clock.ts'
+import { isoTime, type Clock } from '../../core/clock.ts'
 import { lasting } from '../../core/duration.ts'
 import { SidecarError } from '../../core/errors.ts'
 import { shellWord } from '../../core/shell-word.ts'
@@ -183,7 +183,10 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
         'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
       ]
     case 'paused':
-      return ['It is ready, and waits until its handler goes on.']
+      return [
+        'It is ready, and waits until its handler goes on.',
+        ...(classification.until === undefined ? [] : [timeEnds(classification.until)]),
+      ]
     case 'ready':
       if (
         isSinceNow(classification.registration) &&
@@ -195,8 +198,8 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
       }
       return ['It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.']
     case 'wait': {
-      const what = docstate?.retry_at ? 'The next try is due' : 'Its time in this state ends'
-      return [`${what} at ${new Date(classification.until).toISOString()}.`]
+      const { until } = classification
+      return [docstate?.retry_at ? `The next try is due at ${isoTime(until)}.` : timeEnds(until)]
     }
     case 'untimed':
       return ['Its time in this state begins when a sidecar sees it.']
@@ -213,6 +216,8 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
     }
   }
 }
+
+const timeEnds = (until: number) => `Its time in this state ends at ${isoTime(until)}.`
 
 /** What is declared about a state, as sentences about a document in it. */
 function machineLines(type: string, state: string, machines: Machines): string[] {
