@@ -58,12 +58,30 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
   if ((id === undefined) !== isMany) {
     throw new ConfigError([`${verb.name}: expected either a document id, or --all or a filter such as --type`])
   }
+  if (id !== undefined && flags.dryRun) throw new ConfigError([`${verb.name}: --dry-run: expected no document id`])
   await withCouch(config, async (couch) => {
-    if (id === undefined) return flags.dryRun ? count(terminal, config, couch, db, filter) : actOnMany(couch)
+    if (flags.dryRun) return countMeant(couch)
+    if (id === undefined) return actOnMany(couch)
     const result = await actOnOne(couch.db(db), id, action, terminal.signal)
     if (result.kind !== 'done') throw new SidecarError(result.kind, oneLine(inWords(result)))
     terminal.print(flags.json ? JSON.stringify({ database: db, ...result }) : oneLine(inWords(result)))
   })
+
+  /** Those that would be changed. */
+  async function countMeant(couch: Couch): Promise<void> {
+    const { print, signal } = terminal
+    let all = 0
+    for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
+      let count = 0
+      const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal }
+      for await (const found of findDocuments(options)) count += found.filter(({ doc }) => action(doc)).length
+      count = Math.min(count, filter.limit - all)
+      if (count > 0)
+        print(flags.json ? JSON.stringify({ database: name, count }) : oneLine(`${name}  ${grouped(count)}`))
+      all += count
+    }
+    if (!flags.json) print(`${grouped(all)} ${all === 1 ? 'document is' : 'documents are'} meant; nothing was changed`)
+  }
 
   async function actOnMany(couch: Couch): Promise<void> {
     const { redraw, print, signal } = terminal
@@ -99,19 +117,6 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
 
 /** Of more, only how many they are. */
 const SHOWN = 20
-
-async function count(terminal: Terminal, config: Config, couch: Couch, db: string, filter: ReadFilter): Promise<void> {
-  let all = 0
-  for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
-    let found = 0
-    const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal: terminal.signal }
-    for await (const { length } of findDocuments(options)) found += length
-    if (found > 0) terminal.print(oneLine(`${name}  ${grouped(found)}`))
-    all += found
-  }
-  const most = Math.min(all, filter.limit)
-  terminal.print(`${grouped(most)} ${most === 1 ? 'document is' : 'documents are'} meant; nothing was changed`)
-}
 
 function inWords(result: ActionResult): string {
   switch (result.kind) {

@@ -166,6 +166,7 @@ test.each([
   [['start', 'now'], 'too many arguments'],
   [['explain', 'control'], "missing required argument 'docid'"],
   [['retry', 'control'], 'either a document id, or --all or a filter'],
+  [['retry', 'control', 'a', '--dry-run'], 'retry: --dry-run: expected no document id'],
   [['discard', 'control', 'a', '--type', 'order'], 'either a document id, or --all or a filter'],
   [['discard', 'control', '--status', 'ready'], 'discard: expected --type and --state with --status ready'],
   [['list', '--status', 'lost'], 'list: --status: expected some of ready, retry, timeout, claimed, parked, handled'],

@@ -67,6 +67,10 @@ test('status --stuck says why, since when, and what to do; that is done, dry fir
   expect(await said('retry', ...filter, '--dry-run')).toBe(
     `${names[0]}  2\n${names[1]}  1\n3 documents are meant; nothing was changed\n`,
   )
+  expect(await said('retry', ...filter, '--dry-run', '--json', '--limit', '1')).toBe(
+    `{"database":"${names[0]}","count":1}\n`,
+  )
+  expect(await said('retry', glob, '--status', 'ready', '--dry-run'), 'nothing is to be done with these').toMatch(/^0 /)
   expect(await a.get('f1')).toMatchObject({ state: 'error' })
   expect(await said('retry', ...filter)).toBe(
     'f1 is back in state paid\nf2 is back in state paid\nf3 is back in state paid\n3 brought back\n',
