@@ -4,7 +4,7 @@
  */
 import type { Couch } from '../couch/client.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { done } from '../couch/schemas.ts'
+import { makeClosedDatabase } from '../couch/make-closed-database.ts'
 import { listDatabases } from '../couch/survey.ts'
 
 const DAY_MS = 86_400_000
@@ -33,15 +33,11 @@ export async function historyDatabases(couch: Couch, name: string, signal: Abort
 
 /** Says of a database that it is the sidecar's: only such ones are deleted. */
 const MARK = '_local/couchdb-sidecar:history'
-/** Nobody else sees what is in it. */
-const CLOSED = { admins: { roles: ['_admin'] }, members: { roles: ['_admin'] } }
 
 /** Makes it, if it is not there. Throws `CouchError`. */
 export async function makeHistoryDatabase(couch: Couch, database: string, signal: AbortSignal): Promise<void> {
-  const db = couch.db(database)
-  if (!(await db.create({ signal }, 1))) return
-  await couch.request({ method: 'PUT', db: database, path: '_security', body: CLOSED, signal }, done)
-  await db.put({ _id: MARK }, { signal })
+  const isNew = await makeClosedDatabase(couch, database, { shards: 1, signal })
+  if (isNew) await couch.db(database).put({ _id: MARK }, { signal })
 }
 
 /** Deletes those whose last day is older than this. Answers their names. Throws `CouchError`. */

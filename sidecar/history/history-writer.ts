@@ -6,6 +6,7 @@ import { withTimeout } from '../core/timeout.ts'
 import { untilAny } from '../core/until-any.ts'
 import type { Couch } from '../couch/client.ts'
 import { CouchError, isCouchError } from '../couch/errors.ts'
+import { writtenFrom } from '../couch/written.ts'
 import type { EventMap } from '../events/map.ts'
 import { databaseOf, makeHistoryDatabase } from './history-databases.ts'
 import { historyDoc } from './history-doc.ts'
@@ -95,7 +96,8 @@ export class HistoryWriter {
       const some = this.#waiting.slice(0, MOST_TOGETHER)
       const database = databaseOf(name, clock.now())
       try {
-        await couch.db(database).bulk(some, { signal }) // a conflict is the same one, whose answer did not come
+        // Throws where it is not known to be stored. A conflict is the same one, whose answer did not come.
+        for (const row of await couch.db(database).bulk(some, { signal })) writtenFrom(row)
       } catch (thrown) {
         if (!isCouchError(thrown, 'not_found')) throw thrown
         await makeHistoryDatabase(couch, database, signal)

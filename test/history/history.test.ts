@@ -133,7 +133,7 @@ test('while CouchDB does not take it nothing is lost, and an answer that does no
   await eventually(async () => expect(await read(name, 'shop', 'later')).toHaveLength(10), { within: 40_000 })
 })
 
-test('a week is deleted when its last day is too old, and no database that somebody else has made', async () => {
+test('a week is deleted when its last day is too old, and no database that another program has made', async () => {
   const couch = createTestCouch()
   const name = createName()
   const now = Date.parse('2026-11-25T12:00:00Z') // a Wednesday

@@ -8,6 +8,7 @@ import { untilAny } from '../../core/until-any.ts'
 import { withTimeout } from '../../core/timeout.ts'
 import type { Couch } from '../../couch/client.ts'
 import { isCouchError } from '../../couch/errors.ts'
+import { makeClosedDatabase } from '../../couch/make-closed-database.ts'
 import { extentOf, filesAfter, isBehind } from '../../couch/shard-seqs.ts'
 import { createSurvey, type Reading, type Survey } from '../../couch/survey.ts'
 import { Coverage } from './coverage.ts'
@@ -15,7 +16,6 @@ import { EventWriter } from './event-writer.ts'
 import { findLost } from './find-lost.ts'
 import { Gather } from './gather.ts'
 import { Ledger } from './ledger.ts'
-import { makeDatabase } from './make-database.ts'
 import type { GlobalChangesSettings } from './settings.ts'
 import type { BucketPartition } from './bucket-partition.ts'
 import { Sources } from './sources.ts'
@@ -182,7 +182,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   }
 
   async function beginAnew(signal: AbortSignal): Promise<void> {
-    await makeDatabase(couch, name, signal)
+    await makeClosedDatabase(couch, name, { signal })
     ledger.forget() // all that was written is gone
     sweeps.soon()
   }
