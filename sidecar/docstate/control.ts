@@ -100,14 +100,12 @@ export interface Control<M extends Machines = Machines> {
  *
  * @param onFault called with what does not fit: two handlers for one state, one that the machines do not declare, an
  * option that is none. By default it is thrown.
- * @param isData whether what registers is no code of the user's, so that faults name no line of it
  */
 export function createControl<const M extends Machines = Machines>(
   machines: M,
   onFault: (fault: ConfigError) => void = (fault) => {
     throw fault
   },
-  isData = false,
 ): Control<M> {
   const [registrations, shadows]: [Registration[], Registration[]] = [[], []]
   const resolvers = new Map<string, Resolver>()
@@ -167,7 +165,7 @@ export function createControl<const M extends Machines = Machines>(
 
   function report(thrown: unknown): void {
     if (!(thrown instanceof ConfigError)) throw thrown
-    const place = isData ? undefined : placeIn(new Error().stack, [import.meta.url])
+    const place = placeIn(new Error().stack)
     onFault(place === undefined ? thrown : new ConfigError(thrown.faults.map((fault) => `${fault} (${place})`)))
   }
 

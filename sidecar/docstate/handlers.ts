@@ -10,8 +10,6 @@ import type { Registration } from './types.ts'
 export interface HandlersModule<M extends Machines = Machines> {
   readonly machines: M
   readonly register: (control: Control<M>) => void
-  /** It is no code: what is wrong with it stands in no line of a stack. */
-  readonly isData?: boolean
 }
 
 /**
@@ -49,14 +47,10 @@ export interface LoadedHandlers {
 }
 
 /** Runs the registration of a module. Throws `ConfigError` with every fault of its machines, or of its handlers. */
-export function collectHandlers<M extends Machines>({
-  machines,
-  register,
-  isData = false,
-}: HandlersModule<M>): LoadedHandlers {
+export function collectHandlers<M extends Machines>({ machines, register }: HandlersModule<M>): LoadedHandlers {
   const faults = checkMachines(machines)
   if (faults.length > 0) throw new ConfigError(faults)
-  const control = createControl(machines, ({ faults: more }) => faults.push(...more), isData)
+  const control = createControl(machines, ({ faults: more }) => faults.push(...more))
   register(control)
   if (faults.length > 0) throw new ConfigError(faults)
   return control

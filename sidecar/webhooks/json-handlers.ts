@@ -57,7 +57,7 @@ export function readJsonHandlers(json: string): HandlersModule {
     for (const { name, url, ...when } of schedules) control.schedule(name, when as never, webhook(url))
     for (const { type, url, options } of deleted) control.deleted(type, webhook(url), optionsOf(options))
   }
-  return { machines: machines as Machines, register, isData: true }
+  return { machines: machines as Machines, register }
 }
 
 function optionsOf(given: Readonly<Record<string, unknown>> = {}): HandlerOptions {

@@ -70,7 +70,7 @@ export const discard =
     return withDocstate({ ...doc, state: 'error', error }, { state: 'error', failed_in: state, ...kept, discarded })
   }
 
-/** What stays true of an entry, whatever is done with it. */
+/** What stays true of an entry, brought back or discarded. */
 const keptOf = ({ entry, done, steps }: Docstate): Partial<Docstate> => ({
   ...(entry !== undefined && { entry }),
   ...(done && { done }),
