@@ -2,6 +2,7 @@ import type { HandlerSetting, HandlerSettings } from '../../ddocs/lib/live-setti
 import { settingsId } from '../../ddocs/lib/live-settings.ts'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../core/errors.ts'
+import { shellWord } from '../core/shell-word.ts'
 import { didYouMean } from '../core/nearest.ts'
 import type { Database } from '../couch/database.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
@@ -41,7 +42,7 @@ export async function setPaused(
 }
 
 const pausedLine = (name: string) =>
-  `${name} is paused: what runs goes on to its end, nothing else begins; couchdb-sidecar resume ${name}`
+  `${name} is paused: what runs goes on to its end, nothing else begins. To let it go on: couchdb-sidecar resume ${shellWord(name)}`
 
 /** A name that no running worker has is a mistake; where none runs it cannot be known. */
 async function checkNames(control: Database, names: readonly string[], { note, signal }: Terminal): Promise<void> {

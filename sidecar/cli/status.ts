@@ -8,6 +8,7 @@ import { buildsIndexes, readNotes } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
 import { ConfigError } from '../core/errors.ts'
+import { shellWord } from '../core/shell-word.ts'
 import type { Registration } from '../docstate/types.ts'
 import { optionsLine, scheduleLine } from '../docstate/handler-options.ts'
 import { withCouch } from './connect.ts'
@@ -73,7 +74,7 @@ export async function status(terminal: Terminal, config: Config, { stuck, json }
 function settingLines(settings: HandlerSettings): string[] {
   return Object.entries(settings).map(([name, { paused, concurrency, limit }]) => {
     const parts = [
-      ...(paused ? [`paused: couchdb-sidecar resume ${name}`] : []),
+      ...(paused ? [`paused: couchdb-sidecar resume ${shellWord(name)}`] : []),
       ...(concurrency === undefined ? [] : [`concurrency ${concurrency}`]),
       ...(limit === undefined ? [] : [`limit ${limit.count} in ${limit.per}`]),
     ]

@@ -65,12 +65,14 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
   const filter = { statuses: LOOKED_AT }
   for await (const { name, counts = [] } of eachDatabase(couch, config, { db: undefined, filter }, terminal)) {
     const databases = patternOf(name, patterns)
+    let machines: Machines | undefined
+    const machinesHere = async () => (machines ??= await machinesIn(couch, name, terminal.signal))
     for (const count of counts) {
       const found = STUCK.includes(count.status as Status) || count.status === 'claimed' ? await read(name, count) : []
       if (STUCK.includes(count.status as Status))
         for (const group of failures(databases, name, count, found)) add(group)
       else if (count.status === 'claimed') for (const group of lost(databases, name, found)) add(group)
-      else if (count.count > 0) for (const group of await idle(databases, name, count)) add(group)
+      else if (count.count > 0) for (const group of await idle(databases, name, count, machinesHere)) add(group)
     }
   }
   return [...groups.values()].sort((a, b) => ((a.since ?? '~') < (b.since ?? '~') ? -1 : 1))
@@ -88,22 +90,30 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
   }
 
   /** What waits for a handler that is paused, or that no running worker has. */
-  async function idle(databases: string, name: string, count: StateCount): Promise<StuckGroup[]> {
+  async function idle(
+    databases: string,
+    name: string,
+    count: StateCount,
+    machines: () => Promise<Machines>,
+  ): Promise<StuckGroup[]> {
     const { type, state } = count
     const status = count.status as Status
     const group = { databases, type, state, status, count: count.count, since: undefined, code: undefined }
     const example = undefined
     const handler = `${type}/${state}`
     if (options.paused.has(handler)) {
-      return [{ ...group, example, why: 'its handler is paused', next: `couchdb-sidecar resume ${handler}` }]
+      return [{ ...group, example, why: 'its handler is paused', next: `couchdb-sidecar resume ${shellWord(handler)}` }]
     }
     if (options.workers.some((worker) => hasCapability(worker, name, { type, state }))) return []
-    const ddoc = await couch.db(name).find(DDOC_ID, {}, { signal: terminal.signal })
-    const declared = ((ddoc?.machines ?? {}) as Machines)[type]?.[state]
+    const declared = (await machines())[type]?.[state]
     if (!declared?.mode && !declared?.timeout) return []
     return [{ ...group, example, why: 'no running worker has its handler', next: 'a worker with this handler' }]
   }
 }
+
+/** Those that guard a database. */
+const machinesIn = async (couch: Couch, name: string, signal: AbortSignal): Promise<Machines> =>
+  ((await couch.db(name).find(DDOC_ID, {}, { signal }))?.machines ?? {}) as Machines
 
 function failures(databases: string, database: string, count: StateCount, found: readonly Found[]): StuckGroup[] {
   const isAll = found.length >= count.count
@@ -146,7 +156,8 @@ function nextOf(status: Status, databases: string, { type, state, code }: Meant,
   const flags = { type, state, status, ...(code !== undefined && { code }) }
   const words = Object.entries(flags).map(([flag, value]) => `--${flag} ${shellWord(value)}`)
   const which = [shellWord(databases), ...words].join(' ')
-  if (status === 'retry') return `the next try, of one at ${nextAt ?? 'once'}; at once: couchdb-sidecar retry ${which}`
+  if (status === 'retry')
+    return `tried again from ${nextAt ?? 'now'} on; all of them now: couchdb-sidecar retry ${which}`
   if (status === 'parked') return `a person decides: couchdb-sidecar retry ${which}, or discard`
   return `couchdb-sidecar retry ${which}, or discard`
 }
