@@ -44,10 +44,10 @@ export interface Config {
   readonly databases: readonly string[]
   /** Where database events are written. */
   readonly globalChangesDb: string
-  /** Paths of modules, as they were given. */
   /** With which the names of the databases of the history begin; undefined: there is none. */
   readonly historyDb: string | undefined
   readonly historyAgeMs: number
+  /** Paths of modules, as they were given. */
   readonly handlers: readonly string[]
   readonly webhookHosts: readonly string[]
   /** The keys of the secrets. */

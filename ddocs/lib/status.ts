@@ -21,8 +21,8 @@ export const STATUSES = [
 export type Status = (typeof STATUSES)[number]
 
 /**
- * `docstate` is the engine's field (sidecar/docstate/types.ts). It counts only in the state it names. Whatever stands in
- * these fields, this does not throw: a document without its row in the view would never be found.
+ * `docstate` is the engine's field (sidecar/docstate/types.ts). It counts only in the state it names. What a client has
+ * written there may be anything, and this does not throw: a document without its row in the view would never be found.
  */
 export function statusOf({ state, docstate, error }: Doc): readonly [Status, string | null] {
   const fields = isObject(docstate) && docstate.state === state ? docstate : {}

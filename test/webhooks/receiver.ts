@@ -1,4 +1,4 @@
-/** A server as somebody would write it who receives webhooks: it believes only what is signed. */
+/** A server that receives webhooks: it believes only what is signed. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'

@@ -57,7 +57,7 @@ test('while a secret is exchanged for another, receivers that know either of the
   await put()
   await eventually(() => expect(received).toHaveLength(1))
   for (const secret of [SECRET, OLDER]) expect(verified(received[0]!, secret)).toMatchObject({ _id: 'o' })
-  const other = `whsec_${Buffer.from('a secret that nobody has given out').toString('base64')}`
+  const other = `whsec_${Buffer.from('a secret that no receiver has got').toString('base64')}`
   expect(() => verified(received[0]!, other)).toThrow('No matching signature')
 })
 
