@@ -14,16 +14,17 @@ const HANDLERS = `
   const notes = new URL('notes', import.meta.url)
   const note = (what, { type, _id, customer = '' }) =>
     appendFileSync(notes, JSON.stringify([what, type, _id, customer, process.pid, Date.now()]) + '\\n')
-  const running = (ms) => async (doc) => {
+  const running = (length) => async (doc) => {
     note('begins', doc)
-    await sleep(ms)
+    await sleep(length(doc))
     note('ends', doc)
     return { ...doc, state: 'done' }
   }
   export default defineHandlers((control) => {
-    control.unsafe('order', 'new', running(30), { key: (order) => order.customer, onLost: 'retry' })
-    control.safe('call', 'new', running(1), { limit: { count: 20, per: '2s' } })
-    control.unsafe('job', 'new', running(100), { globalConcurrency: 2, onLost: 'retry' })
+    const isAlone = ({ customer }) => customer !== 'hot' && customer !== 'warm'
+    control.unsafe('order', 'new', running((order) => (isAlone(order) ? 1000 : 30)), { key: (order) => order.customer, onLost: 'retry' })
+    control.safe('call', 'new', running(() => 1), { limit: { count: 20, per: '2s' } })
+    control.unsafe('job', 'new', running(() => 100), { globalConcurrency: 2, onLost: 'retry' })
   })`
 
 interface Run {
