@@ -17,6 +17,7 @@ import { Reject } from '../../sidecar/index.ts'
 import { startRig } from '../docstate/rig.ts'
 import { createTestCouch, deleteDb, freshDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { answerWith } from '../support/faults.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 
 const DAY_MS = 86_400_000
@@ -129,7 +130,16 @@ test('while CouchDB does not take it nothing is lost, and an answer that does no
   await eventually(() =>
     expect(proxy.requests.filter(({ path }) => path.endsWith('/_bulk_docs')).length).toBeGreaterThan(3),
   )
+  // A row that passes (a couchjs was killed) is no answer: it is written again.
   proxy.plan(() => undefined)
+  proxy.next(
+    async (exchange) => {
+      const { docs } = JSON.parse(exchange.request.body) as { docs: { _id: string }[] }
+      const rows = docs.map(({ _id: id }) => ({ id, error: 'os_process_error', reason: 'killed' }))
+      await answerWith(201, JSON.stringify(rows))(exchange)
+    },
+    ({ path }) => path.endsWith('/_bulk_docs'),
+  )
   await eventually(async () => expect(await read(name, 'shop', 'later')).toHaveLength(10), { within: 40_000 })
 })
 
