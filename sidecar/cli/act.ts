@@ -84,7 +84,7 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
   }
 
   async function actOnMany(couch: Couch): Promise<void> {
-    const { redraw, print, signal } = terminal
+    const { redraw, print, note, signal } = terminal
     const sums = { done: 0, changed: 0, refused: 0 }
     try {
       for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
@@ -104,10 +104,9 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
       }
     } finally {
       redraw?.('')
-      const isCut = signal.aborted ? ', and then interrupted: the same command goes on' : ''
-      if (!flags.json || isCut !== '')
-        terminal[flags.json ? 'note' : 'print'](`${grouped(sums.done)} ${verb.done}${isCut}`)
+      if (signal.aborted) note(`interrupted after ${grouped(sums.done)}: the same command goes on`)
     }
+    if (!flags.json) print(`${grouped(sums.done)} ${verb.done}`)
     if (sums.refused > 0) throw new SidecarError('refused', `${sums.refused} were refused by the database: see above`)
     if (sums.changed > 0) {
       throw new SidecarError('changed', `${sums.changed} changed meanwhile: another run looks at what they are now`)

@@ -2,9 +2,11 @@ import type { Config } from '../config.ts'
 import type { Couch } from '../couch/client.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { patternsOf, resolveDatabases } from '../databases/patterns.ts'
+import { SidecarError } from '../core/errors.ts'
 import { isGlob } from '../core/glob.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
 import { countStates, type StateCount } from '../docstate/operator/status.ts'
+import { NOT_DEPLOYED } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 import { whileBuilding } from './while-building.ts'
 
@@ -30,11 +32,25 @@ export async function* eachDatabase(
       const counts = await whileBuilding(counting, { couch, database: name, terminal })
       yield { name, counts: countsFor(counts, filter) }
     } catch (thrown) {
-      if (!isCouchError(thrown, 'not_found') || (db !== undefined && !isGlob(db))) throw thrown
+      if (!isCouchError(thrown, 'not_found')) throw thrown
+      if (db !== undefined && !isGlob(db)) throw await missing(couch, db, signal)
       yield { name, counts: undefined }
     }
   }
   terminal.redraw?.('')
+}
+
+/** Why a database that was named cannot be counted. */
+async function missing(couch: Couch, name: string, signal: AbortSignal): Promise<SidecarError> {
+  const isThere = await couch
+    .db(name)
+    .info({ signal })
+    .then(
+      () => true,
+      () => false,
+    )
+  const reason = isThere ? `the database ${name} is ${NOT_DEPLOYED}` : `there is no database ${name}`
+  return new SidecarError('not-found', reason)
 }
 
 export const sumOf = (counts: readonly StateCount[]): number => counts.reduce((sum, { count }) => sum + count, 0)

@@ -8,7 +8,7 @@ export interface Counted {
   readonly counts: readonly StateCount[] | undefined
 }
 
-const NOT_DEPLOYED = 'not deployed yet: run "couchdb-sidecar deploy", or start the sidecar'
+export const NOT_DEPLOYED = 'not deployed yet: run "couchdb-sidecar deploy", or start the sidecar'
 
 const notes: Readonly<Record<string, string>> = {
   parked: 'a worker was lost: "couchdb-sidecar retry" after a look',

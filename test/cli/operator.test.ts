@@ -168,3 +168,18 @@ test('explain shows what was kept of a document, also when it is deleted', async
   expect(await explained()).toMatch(/^the database \S+ has no document "b"\.\nWhat came before:\nAt /)
   expect(await said('status')).not.toContain('history')
 })
+
+test('a database that is not there, or has no design document, is named', async () => {
+  const { settings } = await setUp()
+  const bare = uniqueName('bare')
+  await createTestCouch().db(bare).create()
+  onTestFinished(() => deleteDb(bare))
+  for (const [name, reason] of [
+    ['nowhere', 'there is no database nowhere'],
+    [bare, `the database ${bare} is not deployed yet: run "couchdb-sidecar deploy", or start the sidecar`],
+  ] as const) {
+    const wanted = { code: 1, stdout: '', stderr: `couchdb-sidecar: ${reason}\n` }
+    expect(await runInProcess(['list', name], settings)).toEqual(wanted)
+    expect(await runInProcess(['retry', name, '--all'], settings)).toEqual(wanted)
+  }
+})
