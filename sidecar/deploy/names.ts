@@ -16,10 +16,28 @@ export const languageNames: ReadonlySet<string> = new Set(wordsOf(language))
 
 const available: ReadonlySet<string> = new Set([...languageNames, ...wordsOf(couchdb)])
 
+/** What only some engines have: it may be used where `typeof` has found it. */
+const onSomeEngines: ReadonlySet<string> = new Set(
+  wordsOf(`
+    AggregateError ArrayBuffer Atomics BigInt BigInt64Array BigUint64Array DataView FinalizationRegistry Float32Array
+    Float64Array Int16Array Int32Array Int8Array Intl Iterator Promise Proxy SharedArrayBuffer Uint16Array Uint32Array Uint8Array
+    Uint8ClampedArray WeakRef WebAssembly console globalThis`),
+)
+
+export const isOnSomeEngines = (name: string): boolean => onSomeEngines.has(name)
+
 export const isAvailable = (name: string): boolean => available.has(name)
 
 /** What the language has and one of the engines has not: taken away before functions are tried. */
 export const missingMethods = { String: ['localeCompare', 'normalize'] } as const
+
+/** What to do about a method that is missing, if the message of an error is about one; otherwise nothing. */
+export function adviceOn(message: string): string {
+  const [, name = ''] = /\b(normalize|localeCompare) is not a function/.exec(message) ?? []
+  if (name === '') return ''
+  const advice = name === 'normalize' ? "import 'unorm' first, or another package that adds it" : 'compare by < and >'
+  return `; CouchDB's QuickJS has no ${name}: ${advice}`
+}
 
 const instead: Readonly<Record<string, string>> = {
   ...sayFor('Promise setTimeout setInterval setImmediate queueMicrotask', 'a function must be done when it returns'),
@@ -40,9 +58,8 @@ function sayFor(names: string, advice: string): Record<string, string> {
   return Object.fromEntries(wordsOf(names).map((name) => [name, advice]))
 }
 
-/** The fault of using a name that is not available; `guarded` if `typeof` asks for it somewhere. */
-export function missingFault(place: string, name: string, guarded = false): string {
+/** The fault of using a name that is not available. */
+export function missingFault(place: string, name: string): string {
   const advice = Object.hasOwn(instead, name) ? instead[name] : 'import it, or do without'
-  const note = guarded ? ' (whether it is used only where typeof has found it is not judged)' : ''
-  return `${place}: CouchDB has no ${name} in design documents: ${advice}${note}`
+  return `${place}: CouchDB has no ${name} in design documents: ${advice}`
 }

@@ -3,6 +3,7 @@
  * document and say nothing but a line in its log; here it fails the deploy, with the sample on which it threw.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { adviceOn } from './names.ts'
 import { failureOf } from '../core/failure.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Row, Sandbox } from './sandbox.ts'
@@ -136,7 +137,8 @@ function orRefuse(validate: () => unknown): void {
 /** Errors from inside the sandbox are of another realm, and no `Error` here. */
 export function inWords(thrown: unknown): string {
   if (typeof thrown === 'object' && thrown !== null && 'message' in thrown && 'name' in thrown) {
-    return `${String(thrown.name)}: ${String(thrown.message)}`
+    const message = String(thrown.message)
+    return `${String(thrown.name)}: ${message}${adviceOn(message)}`
   }
   return typeof thrown === 'object' ? JSON.stringify(thrown) : failureOf(thrown).reason
 }

@@ -51,10 +51,53 @@ describe('a fault', () => {
     expect(fault).toContain(advice)
   })
 
-  test('of a name that is used behind typeof is told with that: nobody judges whether it is safe there', async () => {
-    const guarded = 'export default () => (typeof Promise === "function" ? Promise.name : "")'
-    const [fault] = await faultsOf({ 'filters/a.js': guarded })
-    expect(fault).toMatch(/CouchDB has no Promise .*typeof.* is not judged/)
+  test.each([
+    ['a name that no engine has', 'typeof setTimeout === "function" && setTimeout(f, 1)'],
+    ['one that some have', 'typeof Promise === "function" ? Promise.name : ""'],
+    ['one that some have, the other way round', 'typeof Promise === "undefined" ? "" : Promise.name'],
+    ['one that some have, by its first letter', 'typeof Promise < "u" && Promise.name'],
+    ['two', 'typeof window !== "undefined" ? window : typeof self !== "undefined" ? self : null'],
+    [
+      'all that must be',
+      '!(typeof Promise === "undefined" || !(typeof Proxy === "function")) && new Proxy(Promise, {})',
+    ],
+    ['what follows only from another', 'typeof define === "function" && define.amd ? define(f) : 0'],
+    ['a constant', 'inBrowser ? window.name : 0'],
+    ['a constant of itself', '(function () { var a = a || typeof window === "object"; return a && 1 })()'],
+    [
+      'a function that returns before',
+      '(function () { if (typeof Promise === "undefined") return 0; return Promise.name })()',
+    ],
+    ['what is inside of it', 'typeof Promise === "function" ? [1].map(function () { return Promise.name }) : 0'],
+  ])('of a name is none where typeof asks first: %s', async (_, code) => {
+    const file = `const inBrowser = typeof window !== "undefined"\nconst f = () => 1\nexport default (doc) => ${code}`
+    expect(await compileApp({ 'filters/a.js': file })).toHaveProperty('filters.a')
+  })
+
+  test.each([
+    ['on the way where it is not there', 'typeof Promise === "function" ? 0 : Promise.name', 'Promise'],
+    ['where the other name is asked for', 'typeof Promise === "function" && new Proxy({}, {})', 'Proxy'],
+    [
+      'where one of two is there',
+      '(typeof Promise === "function" || typeof Proxy === "function") && Promise.name',
+      'Promise',
+    ],
+    ['where no engine comes by', 'typeof window === "undefined" ? window.name : 0', 'window'],
+    ['after the question', '(typeof Promise === "function" && 1) + Promise.name', 'Promise'],
+    [
+      'before a function returns',
+      '(function () { const a = Promise.name; if (typeof Promise === "undefined") return 0; return a })()',
+      'Promise',
+    ],
+    ['where the constant changes', 'changing && window.name', 'window'],
+    [
+      'in what is called above',
+      '(function () { if (typeof window === "undefined") return f(); function f() { return process } })()',
+      'process',
+    ],
+  ])('of a name stays %s', async (_, code, name) => {
+    const file = `let changing = typeof window !== "undefined"\nexport const set = () => { changing = !changing }\nexport default (doc) => (set(), ${code})`
+    expect(await faultsOf({ 'filters/a.js': file })).toEqual([expect.stringContaining(`CouchDB has no ${name} `)])
   })
 
   test.each([
