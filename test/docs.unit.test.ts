@@ -22,7 +22,7 @@ const files = ['sidecar', 'ddocs', 'client', 'embedded', 'test', 'bench', 'tools
     .map((path) => join('/', folder, path)),
 )
 /** Files of users, in examples. */
-const isExample = (path: string) => /(^|\/)orders(\/|\.ts$)/.test(path)
+const isExample = (path: string) => /(^|\/)(orders|shop)(\/|\.ts$)/.test(path)
 
 test.each(pages)('%s', (page) => {
   const text = readFileSync(page, 'utf8')

@@ -1,15 +1,16 @@
 /** The packages as they are published, installed into an empty folder: `npm pack`, `npm install`, and they run. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { root } from './acceptance/build.ts'
 import { createControl } from './acceptance/control.ts'
 import { settingsOf } from './acceptance/registration.ts'
 import type { Settings } from './acceptance/sidecar.ts'
+import { couchUrl, freshDb } from './support/couchdb.ts'
 import { eventually } from './support/eventually.ts'
 
 const run = promisify(execFile)
@@ -90,3 +91,27 @@ test('a new project is tested and checked by what is installed', { timeout }, as
   const { stdout } = await run('npm', ['test'], app)
   expect(stdout).toMatch(/pass 3\n/)
 })
+
+test(
+  'design documents, as their page has them, are checked by the types of the package, and deployed',
+  { timeout },
+  async () => {
+    const home = await install(['.'], 'typescript', 'dayjs')
+    const page = await readFile(join(root, 'docs/design-documents.md'), 'utf8')
+    for (const [, path, text] of page.matchAll(/`(ddocs\/\S+)`[^\n]*:(?: [^\n]*)?\n+```\w+\n(.*?)```/gs)) {
+      await mkdir(dirname(join(home, path!)), { recursive: true })
+      await writeFile(join(home, path!), text!)
+    }
+    await run('npx', ['tsc', '-p', 'ddocs/shop'], { cwd: home })
+    const db = await freshDb('shop')
+    const env = { ...SHELL, COUCHDB_URL: couchUrl() }
+    const deploy = ['couchdb-sidecar', 'deploy', '--ddocs', 'ddocs/shop', '--database', db.name]
+    const { stdout } = await run('npx', deploy, { cwd: home, env })
+    expect(stdout).toContain('_design/blog created')
+    const careless = 'export default (): void => console.log(emit.name)'
+    await writeFile(join(home, 'ddocs/shop/blog/views/by_month/map.ts'), careless)
+    await expect(run('npx', ['tsc', '-p', 'ddocs/shop'], { cwd: home })).rejects.toMatchObject({
+      stdout: expect.stringContaining("Cannot find name 'console'") as string,
+    })
+  },
+)

@@ -14,7 +14,7 @@ function errorsOf(text: string): string[] {
   const readFile = host.getSourceFile.bind(host)
   host.getSourceFile = (path, version) =>
     path === file ? typescript.createSourceFile(path, text, version) : readFile(path, version)
-  const program = typescript.createProgram([file, `${folder}couchdb.d.ts`], options, host)
+  const program = typescript.createProgram([file, `${folder}couchdb.ts`], options, host)
   const source = program.getSourceFile(file)
   return program
     .getSemanticDiagnostics(source)
@@ -32,5 +32,23 @@ test('a name or a method that CouchDB lacks is a type error already where it is 
     'setTimeout',
     'flat',
     'Buffer',
+  ])
+})
+
+test('functions of each kind have their types', () => {
+  const errors = errorsOf(`
+    import type { FilterFunction, MapFunction, ReduceFunction, UpdateFunction, ValidateDocUpdate } from './couchdb.ts'
+    export const map: MapFunction = (doc) => emit([doc.type, doc._id], doc._attachments ? 1 : 0)
+    export const reduce: ReduceFunction<number> = (keys, values, rereduce) => (rereduce || keys ? sum(values) : 0)
+    export const filter: FilterFunction = (doc, req) => doc.owner === req.userCtx.name || req.query.all === 'true'
+    export const update: UpdateFunction = (doc, { uuid, body }) => [doc ?? { _id: uuid, body }, 'done']
+    export const validate: ValidateDocUpdate = (newDoc, oldDoc, { roles }, { admins }) => {
+      if (oldDoc && newDoc.type !== oldDoc.type && roles !== admins?.roles) throw { forbidden: 'a type stays' }
+    }
+    export const careless: MapFunction = (doc) => emit(doc.name.length)
+    export const wrong: FilterFunction = (doc) => doc._id`)
+  expect(errors).toEqual([
+    "'doc.name' is of type 'unknown'.",
+    expect.stringContaining("Type 'string' is not assignable to type 'boolean'."),
   ])
 })
