@@ -20,6 +20,11 @@ export interface State {
   readonly next?: Readonly<Record<string, Writer>>
   /** Where the sidecar moves a document by time. */
   readonly timeout?: Timeout
+  /**
+   * What the state is called now, and nothing else: the sidecar renames documents that are in it, and such as arrive. Who may
+   * write them is said there.
+   */
+  readonly renamed?: string
 }
 
 /**
@@ -35,14 +40,18 @@ export type Machine = Readonly<Record<string, State>>
 /** The machines of a database, by `doc.type`. */
 export type Machines = Readonly<Record<string, Machine>>
 
+/** The states that have kept their names. */
+type Present<States> = { [S in keyof States]: States[S] extends { readonly renamed: string } ? never : S }[keyof States]
+
 /** Holds a table against itself: each state named as a target is declared. */
 type Closed<M> = {
   readonly [T in keyof M]: {
     readonly [S in keyof M[T]]: {
       readonly next?: M[T][S] extends { readonly next: infer N }
-        ? { readonly [K in keyof N]: K extends keyof M[T] ? Writer : never }
+        ? { readonly [K in keyof N]: K extends Present<M[T]> ? Writer : never }
         : never
-      readonly timeout?: { readonly next: keyof M[T] }
+      readonly timeout?: { readonly next: Present<M[T]> }
+      readonly renamed?: Present<M[T]>
     }
   }
 }

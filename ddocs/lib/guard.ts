@@ -43,9 +43,9 @@ export const withItsOwner = (doc: Doc, before: Doc | null): Doc =>
   before && doc.owner_role === undefined ? { ...doc, owner_role: before.owner_role } : doc
 
 /** Why a client may not write this, as a sentence; undefined if the table allows it. Not asked for admins. */
-export function refusalOf(write: Write): string | undefined {
-  const { newDoc, machines } = write
-  const before = beforeOf(write)
+export function refusalOf(given: Write): string | undefined {
+  const { newDoc, machines } = given
+  const before = beforeOf(given)
   if (before && isHeld(before)) return 'this document is being handled; try again shortly'
 
   const guarded = machineOf(machines, before?.type) ? before?.type : newDoc.type
@@ -57,13 +57,22 @@ export function refusalOf(write: Write): string | undefined {
   if (newDoc.type !== type) return `${a(type)} document keeps its type; got type ${quote(newDoc.type)}`
   const { state } = newDoc
   if (typeof state !== 'string' || !has(machine, state)) {
-    return `${a(type)} document has one of the states ${Object.keys(machine).join(', ')}; got ${quote(state)}`
+    const present = Object.keys(machine).filter((name) => !machine[name]!.renamed)
+    return `${a(type)} document has one of the states ${present.join(', ')}; got ${quote(state)}`
   }
   if (newDoc.docstate !== undefined && !isRemnant(newDoc, before)) {
     return 'the field docstate is written by the sidecar only; leave it out'
   }
-  const reason = before?.type === type ? changeRefusal(machine, before, write) : creationRefusal(machine, write)
-  return reason ?? timeRefusal(machine, newDoc) ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
+  const write = { ...given, newDoc: byItsName(newDoc, machine) }
+  const reason =
+    before?.type === type ? changeRefusal(machine, byItsName(before, machine), write) : creationRefusal(machine, write)
+  return reason ?? timeRefusal(machine, write.newDoc) ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
+}
+
+/** In the state as it is called now: a device that has an earlier version of the app writes it as it was called. */
+function byItsName(doc: Doc, machine: Machine): Doc {
+  const { renamed } = (typeof doc.state === 'string' && has(machine, doc.state) && machine[doc.state]) || {}
+  return renamed === undefined ? doc : { ...doc, state: renamed }
 }
 
 /** A state that ends at a time of the document needs one. */

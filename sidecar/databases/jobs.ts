@@ -38,7 +38,9 @@ export function workOut(jobOf: JobOf): (database: string) => WorkedOut {
 export function ownerOf(table: DispatchTable): string {
   const { registrations, machines, resolvers = new Map<string, unknown>() } = table
   const states = Object.entries(machines).flatMap(([type, machine]) =>
-    Object.entries(machine).map(([state, { timeout }]) => [timeout ? 'end' : 'state', type, state]),
+    Object.entries(machine).map(([state, { timeout, renamed }]) => {
+      return [timeout ? 'end' : renamed ? 'renamed' : 'state', type, state]
+    }),
   )
   const names = [
     ...registrations.map(({ type, state }) => ['handler', type, state]),

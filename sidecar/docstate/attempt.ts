@@ -19,6 +19,8 @@ export class Attempt {
   readonly token: string
   /** The revision with which the entry began. */
   readonly entry: string
+  /** What the state was called then. */
+  readonly enteredIn: string
   /** What the engine knew about this entry before this try. */
   before: Docstate | undefined
   /** The document as we last read or wrote it; of an unsafe handler, with our claim. */
@@ -60,6 +62,7 @@ export class Attempt {
     this.done = effectsDone(this.before)
     this.steps = stepsDone(this.before)
     this.entry = this.before?.entry ?? doc._rev
+    this.enteredIn = enteredIn(this.before) ?? registration.state
   }
 
   get id(): string {
@@ -121,8 +124,8 @@ export class Attempt {
 const hasEnded = () => new Error('the handler has ended')
 
 /** `ctx.key`: the same for every try of one entry on any worker, since all of them read it off the document. */
-export function entryKey(database: string, { id, registration, entry }: Attempt): string {
-  const parts = [database, id, registration.state, entry]
+export function entryKey(database: string, { id, enteredIn, entry }: Attempt): string {
+  const parts = [database, id, enteredIn, entry]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
 }
 
@@ -139,6 +142,10 @@ export const failingSince = (docstate: Docstate | undefined): string | undefined
   typeof docstate?.failing_since === 'string' && !Number.isNaN(Date.parse(docstate.failing_since))
     ? docstate.failing_since
     : undefined
+
+/** What the state of the entry was called when it began, if it has another name now. */
+export const enteredIn = (docstate: Docstate | undefined): string | undefined =>
+  typeof docstate?.entered_in === 'string' ? docstate.entered_in : undefined
 
 export const stepsDone = (docstate: Docstate | undefined): Steps => (isObject(docstate?.steps) ? docstate.steps : {})
 

@@ -12,7 +12,7 @@ import type { DispatchTable } from './classify.ts'
 import type { Registration } from './types.ts'
 
 const writer = z.enum(['sidecar', 'owner', 'client'])
-const state = z.strictObject({
+const fields = z.strictObject({
   mode: z.enum(['safe', 'unsafe']).optional(),
   create: writer.optional(),
   next: z.record(z.string(), writer).optional(),
@@ -28,7 +28,12 @@ const state = z.strictObject({
       },
     )
     .optional(),
+  renamed: z.string().optional(),
 })
+const state = fields.refine(
+  ({ renamed, ...others }) => renamed === undefined || Object.keys(others).length === 0,
+  'expected renamed alone: what holds for the state is said under its name of now',
+)
 const machine = z.record(z.string(), state)
 
 /** Each fault as a sentence; none for a sound table. Whatever a module of JavaScript has for a table is looked at. */
@@ -44,12 +49,19 @@ export function checkMachines(machines: Machines): string[] {
 
 const textOf = ({ path, message }: z.core.$ZodIssue) => [path.join('.'), message].filter(Boolean).join(': ')
 
+/** The states that have kept their names. */
+const presentStates = (machine: Machine): string[] =>
+  Object.keys(machine).filter((state) => machine[state]!.renamed === undefined)
+
 function unknownTargets(machine: Machine): string[] {
-  const states = Object.keys(machine)
+  const states = presentStates(machine)
   if (states.length === 0) return ['expected at least one state']
-  return Object.entries(machine).flatMap(([state, { next = {}, timeout }]) => {
-    const named = Object.keys(next).map((target) => ['next', target] as const)
-    const all = timeout ? [...named, ['timeout.next', timeout.next] as const] : named
+  return Object.entries(machine).flatMap(([state, { next = {}, timeout, renamed }]) => {
+    const all = [
+      ...Object.keys(next).map((target) => ['next', target] as const),
+      ...(timeout ? [['timeout.next', timeout.next] as const] : []),
+      ...(renamed === undefined ? [] : [['renamed', renamed] as const]),
+    ]
     return all
       .filter(([, target]) => !states.includes(target))
       .map(([where, target]) => {
@@ -68,6 +80,8 @@ export function handlerFault(
   const undeclared = typeFault(handler, type, machines)
   if (undeclared !== undefined) return undeclared
   const machine = machines[type] ?? {}
+  const { renamed } = (Object.hasOwn(machine, state) && machine[state]) || {}
+  if (renamed !== undefined) return `${handler}: the machine of ${type} calls this state ${renamed} now`
   if (Object.keys(machines).length === 0 || (Object.hasOwn(machine, state) && machine[state]?.mode === mode)) return
   const states = Object.keys(machine).filter((name) => machine[name]!.mode === mode)
   const declared = states.join(', ') || 'none'
@@ -120,7 +134,7 @@ interface DoubtfulTable extends Pick<DispatchTable, 'machines'> {
 
 /** Where no state says who creates documents in it, admins do: in any that no other one leads to. */
 function unreachable(machine: Machine): string[] {
-  const states = Object.keys(machine)
+  const states = presentStates(machine)
   const targetsOf = (state: string) => {
     const { next = {}, timeout, mode } = machine[state] ?? {}
     return [...Object.keys(next), ...(timeout ? [timeout.next] : []), ...(mode ? ['error'] : [])]

@@ -67,7 +67,7 @@ export function typesAndStatesOf({
     ...deletions.map(deletedOf),
   ]
   const all = new Map(pairs.map((pair) => [keyOf(pair.type, pair.state), pair]))
-  for (const { registration } of timeoutsOf(machines).values()) {
+  for (const { registration } of [...timeoutsOf(machines).values(), ...renamesOf(machines).values()]) {
     const { type, state } = registration
     all.set(keyOf(type, state), { type, state })
   }
@@ -94,12 +94,26 @@ export function createClassify(
   const table = new Map<string, Registration>(registrations.map((entry) => [keyOf(entry.type, entry.state), entry]))
   const shadowed = new Set(shadows.map(({ type, state }) => keyOf(type, state)))
   const timeouts = timeoutsOf(machines)
+  const renames = renamesOf(machines)
+  /** What becomes of a claim that a worker with the old name holds: as the handler says that has the state now. */
+  const held = new Map(
+    [...renames].map(([key, { registration, renamed }]) => {
+      const { mode, options } = table.get(keyOf(registration.type, renamed)) ?? HELD
+      return [key, { ...registration, mode, options }] as const
+    }),
+  )
 
   return (doc, now) => {
     const { type, state } = doc
     // Of any type: a branch of ours may be hidden by one of another.
     if (doc._conflicts && !doc._id.startsWith('_design/')) return { kind: 'conflict', registration: conflictOf(type) }
     if (typeof type !== 'string' || typeof state !== 'string') return IGNORE
+    const renamed = renames.get(keyOf(type, state))
+    if (renamed) {
+      const { claim, handled, parked } = docstateOf(doc) ?? {}
+      if (!isClaim(claim) || handled || parked) return { kind: 'ready', registration: renamed.registration }
+      return { kind: 'claimed', claim, registration: held.get(keyOf(type, state))! }
+    }
     const registration = table.get(keyOf(type, state))
     const timeout = timeouts.get(keyOf(type, state))
     if (!registration && !timeout) {
@@ -160,13 +174,44 @@ function timeoutsOf(machines: Machines): ReadonlyMap<string, End> {
       }
       const registration: Registration = {
         ...{ type, state, mode: 'safe', handler },
-        ...{ options: handlerDefaults, isTimeout: true },
+        ...{ options: handlerDefaults, byMachine: 'timeout' },
       }
       timeouts.set(keyOf(type, state), { ends: timeout, registration })
     }
   }
   return timeouts
 }
+
+interface Rename {
+  /** What the state is called now. */
+  readonly renamed: string
+  /** From the state as it was called. */
+  readonly registration: Registration
+}
+
+const renamesByMachines = new WeakMap<Machines, ReadonlyMap<string, Rename>>()
+
+function renamesOf(machines: Machines): ReadonlyMap<string, Rename> {
+  const known = renamesByMachines.get(machines)
+  if (known) return known
+  const renames = new Map<string, Rename>()
+  renamesByMachines.set(machines, renames)
+  for (const [type, machine] of Object.entries(machines)) {
+    for (const [state, { renamed }] of Object.entries(machine)) {
+      if (renamed === undefined) continue
+      const handler = (doc: StoredDoc) => Promise.resolve({ ...doc, state: renamed })
+      const registration: Registration = {
+        ...{ type, state, mode: 'safe', handler },
+        ...{ options: handlerDefaults, byMachine: 'rename' },
+      }
+      renames.set(keyOf(type, state), { renamed, registration })
+    }
+  }
+  return renames
+}
+
+/** Of a claim on a state whose handler is not here. */
+const HELD = { mode: 'unsafe', options: handlerDefaults } as const
 
 /** Settling a conflict is an attempt like any other; no handler takes part in it. */
 const conflictOf = (type: unknown): Registration => {

@@ -32,6 +32,7 @@ function entryOf(attempt: Attempt): Docstate {
   return {
     state: attempt.registration.state,
     entry,
+    ...enteredInOf(attempt),
     ...(attempts > 0 && { attempts }),
     ...(lost > 0 && { lost }),
     ...sinceOf(before),
@@ -41,6 +42,9 @@ function entryOf(attempt: Attempt): Docstate {
     ...(before?.timeout_at && { timeout_at: before.timeout_at }),
   }
 }
+
+const enteredInOf = ({ enteredIn, registration }: Attempt): { readonly entered_in?: string } =>
+  enteredIn === registration.state ? {} : { entered_in: enteredIn }
 
 const stepsOf = ({ steps }: Attempt): { readonly steps?: Steps } => (Object.keys(steps).length > 0 ? { steps } : {})
 
@@ -59,7 +63,8 @@ export const released = (attempt: Attempt, at?: number): StoredDoc =>
 
 /** The handler's document. It has left the state, or else is marked so that it is not handled again. */
 export function saved(attempt: Attempt, next: Doc, machines: Machines, now: number): Doc {
-  const { type, state } = attempt.registration
+  const { type, state, byMachine } = attempt.registration
+  if (byMachine === 'rename') return renamed(attempt, next, machines, now)
   if (next.state === state) {
     const timeout = machines[type]?.[state]?.timeout
     const timeout_at = timeout && 'at' in timeout ? endAt(timeout, next, now) : attempt.before?.timeout_at
@@ -68,6 +73,17 @@ export function saved(attempt: Attempt, next: Doc, machines: Machines, now: numb
   const timeout = machines[type]?.[String(next.state)]?.timeout
   const timeout_at = timeout && endAt(timeout, next, now)
   return withDocstate(next, timeout_at === undefined ? undefined : { state: String(next.state), timeout_at })
+}
+
+/** In the state as it is called now. What was known of the entry stays true of it: it goes on, and is not begun anew. */
+function renamed({ registration, before, enteredIn }: Attempt, next: Doc, machines: Machines, now: number): Doc {
+  const state = String(next.state)
+  const timeout = machines[registration.type]?.[state]?.timeout
+  const timeout_at = timeout && (('afterMs' in timeout && before?.timeout_at) || endAt(timeout, next, now))
+  const end = timeout_at ? { timeout_at } : {}
+  if (!before) return withDocstate(next, timeout_at ? { state, ...end } : undefined)
+  const { claim: _claim, timeout_at: _end, ...kept } = before
+  return withDocstate(next, { ...kept, state, ...(kept.entry && { entered_in: enteredIn }), ...end })
 }
 
 function endAt(timeout: Timeout, doc: Doc, now: number): string | undefined {
@@ -80,7 +96,7 @@ export function errored(attempt: Attempt, failure: Failure, now: number): Stored
   const attempts = failedTries(attempt.before) + 1
   const error = record(attempt, failure, now)
   const { before, entry, registration, done } = attempt
-  const known = { ...sinceOf(before), ...(done.length > 0 && { done }), ...stepsOf(attempt) }
+  const known = { ...enteredInOf(attempt), ...sinceOf(before), ...(done.length > 0 && { done }), ...stepsOf(attempt) }
   const docstate = { state: 'error', failed_in: registration.state, entry, attempts, ...known }
   return withDocstate({ ...attempt.doc, state: 'error', error }, docstate)
 }

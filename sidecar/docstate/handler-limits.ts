@@ -84,9 +84,9 @@ export class HandlerLimits {
     signal.addEventListener('abort', () => this.#resumed.delete(listener), { once: true })
   }
 
-  #settingOf({ type, state, isTimeout }: TypeAndState & Pick<Registration, 'isTimeout'>): HandlerSetting {
+  #settingOf({ type, state, byMachine }: TypeAndState & Pick<Registration, 'byMachine'>): HandlerSetting {
     const name = `${type}/${state}`
-    if (isTimeout) return {}
+    if (byMachine) return {}
     return Object.hasOwn(this.#settings, name) ? this.#settings[name]! : {}
   }
 

@@ -17,7 +17,8 @@ export function readNext(given: unknown, { type, state }: Registration, machines
     throw bad(`${who} gave ${described(next)}; expected a document of type ${type} with a state`)
   }
   const declared = machines[type]
-  if (declared && next.state !== state && declared[state]?.next?.[next.state] !== 'sidecar') {
+  const { next: targets, renamed } = declared?.[state] ?? {}
+  if (declared && next.state !== state && next.state !== renamed && targets?.[next.state] !== 'sidecar') {
     throw bad(`the machine of ${type} has no transition from ${state} to ${next.state} for the sidecar`)
   }
   return next as Doc & { state: string }

@@ -38,7 +38,7 @@ export function createTelemetry(
         key: entryKey(database, attempt),
         ms: attempt.tookMs ?? ticks() - attempt.beganAt,
       },
-      mode: registration.isTimeout ? 'time' : registration.mode,
+      mode: registration.byMachine === 'timeout' ? 'time' : registration.mode,
       attempts: failure ? failedTries(docstateOf(doc)) : failedTries(attempt.before),
       version: registration.options.version ?? null,
       ...{ code: failure?.code ?? null, reason: failure?.reason ?? null },
@@ -50,7 +50,12 @@ export function createTelemetry(
     const { written } = counts.of(registration)
     const docstate = docstateOf(doc)
     const failure = docstate?.failed_in === undefined ? docstate?.failure : (doc.error as Failure)
-    if (docstate?.parked) {
+    const saved = () => {
+      written.saved += 1
+      events.channel('document:saved')?.publish({ ...of(attempt), next: String(doc.state), rev: doc._rev })
+    }
+    if (isRenamed(attempt)) saved()
+    else if (docstate?.parked) {
       written.parked += 1
       events.channel('document:parked')?.publish({ ...of(attempt), reason: docstate.parked.reason })
     } else if (failure && docstate?.handled === undefined) {
@@ -62,11 +67,14 @@ export function createTelemetry(
         ?.publish({ ...of(attempt), code, reason, attempts, retry_at: docstate?.retry_at ?? null })
       if (docstate?.retry_at === undefined) ended(attempt, failure)
     } else {
-      written.saved += 1
-      events.channel('document:saved')?.publish({ ...of(attempt), next: String(doc.state), rev: doc._rev })
+      saved()
       ended(attempt)
     }
   }
 
   return { database, counts, channel: (name) => events.channel(name), of, written }
 }
+
+/** Its entry goes on, in the state as it is called now. */
+const isRenamed = ({ doc, registration: { byMachine, state } }: Attempt): boolean =>
+  byMachine === 'rename' && doc.state !== state && docstateOf(doc)?.failed_in === undefined

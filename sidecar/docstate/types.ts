@@ -44,6 +44,8 @@ export interface Docstate {
   readonly state: string
   /** The revision with which the entry began: with the id and the state, the stable part of `ctx.key`. */
   readonly entry?: string
+  /** What the state was called when the entry began, if it has been renamed since: so the key stays. */
+  readonly entered_in?: string
   readonly claim?: Claim
   /** Tries that failed. */
   readonly attempts?: number
@@ -241,8 +243,8 @@ export interface Registration {
   readonly mode: Mode
   readonly handler: Handler
   readonly options: ResolvedOptions
-  /** Made from the machine: moves on what has been in the state for its time. */
-  readonly isTimeout?: true
+  /** Made from the machine: moves on what has been in the state for its time, or brings it to the state's name of now. */
+  readonly byMachine?: 'timeout' | 'rename'
 }
 
 /** What came of one run, closed: one function makes it from the run, one turns it into a document. */

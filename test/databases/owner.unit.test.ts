@@ -33,6 +33,7 @@ test('a worker that looks for more has checkpoints of its own', () => {
     ownerFor(ended),
     ownerFor(ended, paid),
     ownerFor({ order: { payed: { mode: 'safe' }, late: {} } }),
+    ownerFor({ order: { paid: { renamed: 'late' }, late: {} } }),
   ]
   expect(new Set(owners).size).toBe(owners.length)
 })

@@ -46,3 +46,22 @@ test('a renamed state is found in the databases that have documents in it, also 
   await eventually(() => expect(counted(rig, prefix)).toEqual({}))
   await atRest(rig, 2)
 })
+
+test('a state that is said to be renamed is, also in databases in which nothing changes', async () => {
+  const prefix = createPrefix()
+  const name = `${prefix}-db-a`
+  const first = startVisits(prefix, { machines: before, lookAgainMs: HARDLY })
+  const [database] = await make(first, name)
+  await database!.put(order('o1', { state: 'held' }))
+  await database!.put(order('o2'))
+  first.tell(name, 'created')
+  await eventually(() => expect(first.handled).toEqual(['o2']))
+  await atRest(first, 1)
+  await first.stop()
+
+  const machines: Machines = { order: { ...renamed.order, held: { renamed: 'kept' } } }
+  const rig = startVisits(prefix, { machines, lookAgainMs: HARDLY })
+  await eventually(async () => expect((await database!.get('o1')).state).toBe('kept'))
+  await atRest(rig, 1)
+  expect(counted(rig, prefix)).toEqual({})
+})

@@ -39,6 +39,39 @@ test('a document written over a deleted one is a new one', () => {
   expect(refusal({ ...order, state: 'closed' }, deleted)).toContain('begins in state paid')
 })
 
+test('what writes a state by the name it had writes it by the name it has', () => {
+  const renaming = {
+    bill: {
+      overdue: { renamed: 'late' },
+      late: { create: 'client', next: { late: 'client', settled: 'client' } },
+      settled: { next: { late: 'sidecar' } },
+      paid: { renamed: 'settled' },
+    },
+  } as const
+  const bill = (state: string, more: object = {}) => ({ _id: 'b', type: 'bill', state, ...more })
+  const write = (newDoc: object, oldDoc: object | null = null) =>
+    refusalOf({
+      newDoc: { ...newDoc },
+      oldDoc: oldDoc && { _rev: '1-a', ...oldDoc },
+      userCtx: stranger,
+      machines: renaming,
+    })
+  const names = ['overdue', 'late']
+  for (const from of names) {
+    expect(write(bill(from))).toBeUndefined()
+    for (const to of [...names, 'paid', 'settled']) expect(write(bill(to), bill(from)), `${from} ${to}`).toBeUndefined()
+  }
+  expect(write(bill('paid'))).toContain('begins in state late; got "settled"')
+  for (const to of names)
+    expect(write(bill(to), bill('paid'))).toContain('in state settled may be written in state (none)')
+  expect(write(bill('lost'))).toContain('one of the states late, settled; got "lost"')
+  const handled = { docstate: { state: 'overdue', handled: 'then' } }
+  expect(write(bill('overdue', handled), bill('overdue', handled))).toContain('the field docstate')
+  expect(write(bill('paid', handled), bill('overdue', handled))).toBeUndefined()
+  const held = bill('overdue', { docstate: { state: 'overdue', claim: { token: 't' } } })
+  expect(write(bill('paid'), held)).toContain('is being handled')
+})
+
 test('a document in a state that ends at a time of its own carries one', () => {
   const timed = {
     lesson: {

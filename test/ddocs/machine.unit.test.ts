@@ -40,6 +40,11 @@ test('a table whose targets are not declared does not compile', () => {
   defineMachines({ order: { paid: { next: { invoicd: 'sidecar' } }, invoiced: {} } })
   // @ts-expect-error no state "late"
   defineMachines({ order: { paid: { timeout: { afterMs: 1, next: 'late' } } } })
+  defineMachines({ order: { paid: { renamed: 'settled' }, settled: {} } })
+  // @ts-expect-error no state "setled"
+  defineMachines({ order: { paid: { renamed: 'setled' }, settled: {} } })
+  // @ts-expect-error "paid" is not its name any more
+  defineMachines({ order: { paid: { renamed: 'settled' }, settled: {}, open: { next: { paid: 'client' } } } })
   // @ts-expect-error nobody is called "anyone"
   defineMachines({ order: { paid: { next: { paid: 'anyone' } } } })
 })

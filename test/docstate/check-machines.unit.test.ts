@@ -49,6 +49,21 @@ describe('a machine is refused', () => {
       { paid: { timeout: { at: '_rev', next: 'paid' } } },
       ['paid.timeout.at: expected the name of a field'],
     ],
+    [
+      'a state is called what is none, or is not called so any more',
+      { paid: { renamed: 'payed' }, due: { renamed: 'paid' }, invoiced: { next: { paid: 'client' } } },
+      [
+        'state paid: renamed: expected one of invoiced; got payed',
+        'state due: renamed: expected one of invoiced; got paid',
+        'state invoiced: next: expected one of invoiced; got paid',
+      ],
+    ],
+    [
+      'a renamed state says more',
+      { paid: { renamed: 'invoiced', mode: 'safe' }, invoiced: {} },
+      ['the machine of order: paid: expected renamed alone'],
+    ],
+    ['all its states are renamed', { a: { renamed: 'b' }, b: { renamed: 'a' } }, ['expected at least one state']],
   ])('if %s', (_, machine, expected) => {
     const faults = checkMachines({ order: machine } as unknown as Machines)
     expect(faults).toHaveLength(expected.length)

@@ -77,8 +77,8 @@ function isReachable(machine: Machine | undefined, from: unknown, to: unknown): 
     const state = next.pop()
     if (seen.has(state) || typeof state !== 'string' || !Object.hasOwn(machine, state)) continue
     seen.add(state)
-    const { next: targets = {}, timeout } = machine[state]!
-    const following = [...Object.keys(targets), ...(timeout ? [timeout.next] : [])]
+    const { next: targets = {}, timeout, renamed } = machine[state]!
+    const following = [...Object.keys(targets), ...(timeout ? [timeout.next] : []), ...(renamed ? [renamed] : [])]
     if (following.includes(String(to))) return true
     next.push(...following)
   }

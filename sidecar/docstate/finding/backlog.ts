@@ -142,9 +142,10 @@ export class Backlog {
   /** Ids of what is ready, and of what is due, as far as it is ours. */
   async *#list({ registration }: HandlerQueue, signal: AbortSignal): AsyncGenerator<string[]> {
     const { listPages, partition, clock } = this.#options
-    const { type, state, isTimeout = false } = registration
-    const waiting = { registration: isTimeout ? undefined : registration, hasEnd: isTimeout, paused: false }
-    for (const { status, until } of rangesOf(waiting, isoTime(clock.now()))) {
+    const { type, state, byMachine } = registration
+    const isRenamed = byMachine === 'rename'
+    const waiting = { registration: byMachine ? undefined : registration, hasEnd: byMachine === 'timeout', isRenamed }
+    for (const { status, until } of rangesOf({ ...waiting, paused: false }, isoTime(clock.now()))) {
       if (status === 'claimed') continue
       for await (const rows of listPages({ type, state }, status, until, signal)) {
         const ids = rows.map(({ id }) => id)

@@ -94,11 +94,13 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
       const { key: keyOf, globalConcurrency } = optionsOf(known, pair)
       const isLate = keyOf || globalConcurrency !== undefined ? () => false : lateIn(pair)
       const has = (status: string) => isOccupied([pair.type, pair.state, status])
-      const paused = isPaused(pair)
+      const { timeout, renamed } = known.machines[pair.type]?.[pair.state] ?? {}
+      const isRenamed = renamed !== undefined
+      const paused = !isRenamed && isPaused(pair)
       if (paused && (has('ready') || has('retry') || has('timeout'))) onPaused(pair)
       const registration = handlerOf(known, pair)
-      const hasEnd = known.machines[pair.type]?.[pair.state]?.timeout !== undefined
-      for (const { status, until, among } of rangesOf({ registration, hasEnd, paused }, horizon)) {
+      const hasEnd = timeout !== undefined
+      for (const { status, until, among } of rangesOf({ registration, hasEnd, paused, isRenamed }, horizon)) {
         if (!among.some(has)) continue
         for await (const rows of listPages(pair, status, until, signal)) {
           const isOurs = ({ id }: Listed) => status === 'claimed' || keyOf !== undefined || partition.isOurs(pair, id)

@@ -1,3 +1,4 @@
+import { STATUSES } from '../../../ddocs/lib/status.ts'
 import type { Registration } from '../types.ts'
 import { isSinceNow } from './since.ts'
 
@@ -15,10 +16,13 @@ export interface Waiting {
   /** Whether the state has a timeout. */
   readonly hasEnd: boolean
   readonly paused: boolean
+  /** The state has another name now. */
+  readonly isRenamed?: boolean
 }
 
 /** Where documents stand that wait: for their handler, or for the end of their state. What is due after `due` is left out. */
-export function rangesOf({ registration, hasEnd, paused }: Waiting, due: string): StatusRange[] {
+export function rangesOf({ registration, hasEnd, paused, isRenamed }: Waiting, due: string): StatusRange[] {
+  if (isRenamed) return STATUSES.map((status) => ({ status, until: {}, among: [status] }))
   const isNew = registration !== undefined && isSinceNow(registration)
   const runs = registration !== undefined && !paused
   const ranges = [

@@ -71,8 +71,9 @@ export const discard =
   }
 
 /** What stays true of an entry, brought back or discarded. */
-const keptOf = ({ entry, done, steps }: Docstate): Partial<Docstate> => ({
+const keptOf = ({ entry, entered_in, done, steps }: Docstate): Partial<Docstate> => ({
   ...(entry !== undefined && { entry }),
+  ...(entered_in !== undefined && { entered_in }),
   ...(done && { done }),
   ...(steps && { steps }),
 })

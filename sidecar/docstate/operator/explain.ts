@@ -82,7 +82,8 @@ function handlerLines(
       ...settingLines(`${type}/${state}`, settings),
     ]
   }
-  const { timeout } = stateIn(table.machines, type, state) ?? {}
+  const { timeout, renamed } = stateIn(table.machines, type, state) ?? {}
+  if (renamed !== undefined) return [`A running sidecar gives it this name, and what was known of it stays.`]
   const { mode } = stateIn(guarded, type, state) ?? {}
   return [
     `No handler takes documents of type ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
@@ -225,6 +226,7 @@ function machineLines(type: string, state: string, machines: Machines): string[]
   if (!machine) return [`No machine is declared for ${type}: any state may follow any other.`]
   const declared = stateIn(machines, type, state)
   if (!declared) return [`The machine of ${type} has no such state, but ${Object.keys(machine).join(', ')}.`]
+  if (declared.renamed !== undefined) return [`The state is called ${declared.renamed} now.`]
   const targets = Object.entries(declared.next ?? {}).map(([target, writer]) => `${target} (by the ${writer})`)
   const { timeout } = declared
   return [
