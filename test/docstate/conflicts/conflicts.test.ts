@@ -37,13 +37,13 @@ test('a branch that comes while the handler runs waits for its end, and nobody b
         await go.opened
         return { ...doc, state: 'invoiced', number: 42 }
       }),
-    { worker: 'first', leaseMs: 1000 },
+    { worker: 'first', leaseMs: 2000 },
   )
   const first = await db.put(paid)
   await began.opened
-  await startRig(db, invoice(runs), { worker: 'second', leaseMs: 1000 })
+  await startRig(db, invoice(runs), { worker: 'second', leaseMs: 2000 })
   await replicate(db, first, 6, { ...paid, note: 'ring twice' })
-  await new Promise((resolve) => setTimeout(resolve, 2500)) // claims are renewed, and nobody takes over
+  await new Promise((resolve) => setTimeout(resolve, 5000)) // claims are renewed, and nobody takes over
   expect(runs).toEqual(['o'])
   go.open()
   await expectSettled(db, { state: 'invoiced', number: 42, note: 'ring twice' })
