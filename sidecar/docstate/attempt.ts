@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createMutex, type Mutex } from '../core/mutex.ts'
-import type { StoredDoc } from '../couch/documents.ts'
+import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './classify.ts'
 import { compareRevs } from '../couch/documents.ts'
 import { isObject } from '../../ddocs/lib/document.ts'
@@ -25,6 +25,8 @@ export class Attempt {
   before: Docstate | undefined
   /** The document as we last read or wrote it; of an unsafe handler, with our claim. */
   doc: StoredDoc
+  /** The document as its handler has it: it was given this, or has saved it. */
+  given: Doc | undefined
   /** When our claim was last known to be ours, by our own clock (ticks). Undefined without a claim. */
   provenAt: number | undefined
   /** What our claim says: that its handler has begun, or does at once. */

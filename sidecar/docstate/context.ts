@@ -12,7 +12,7 @@ import type { Registry } from '../workers/registry.ts'
 import { ClaimLost } from './claims/claims.ts'
 import { copyJson, jsonOf } from '../core/copy.ts'
 import { failureOf, SHOWN } from '../core/failure.ts'
-import { saved, withSteps } from './documents.ts'
+import { saved, uponNow, withSteps } from './documents.ts'
 import { failedTries, entryKey, type Attempt } from './attempt.ts'
 import type { EntryMail, MailBinding } from './mail.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -88,15 +88,16 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
 async function save<D extends Doc>(options: ContextOptions, attempt: Attempt, given: D): Promise<D & StoredDoc> {
   if (attempt.stopped) throw attempt.stopped
   const { writeDoc, machines, now } = options
-  const doc = readNext(given, attempt.registration, machines) as Doc as D
-  const outcome = await attempt.mutex(() => writeDoc(attempt, ownSave(attempt, doc, machines, now())))
+  const doc = readNext(given, attempt.registration, machines)
+  const outcome = await attempt.mutex(() => writeDoc(attempt, ownSave(attempt, uponNow(attempt, doc), machines, now())))
   if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
   if (doc.state !== attempt.registration.state) {
     attempt.left = attempt.saved = true
     options.telemetry.written(attempt)
   }
-  return { ...doc, _id: attempt.id, _rev: attempt.doc._rev }
+  attempt.given = doc
+  return copyJson(attempt.doc) as D & StoredDoc
 }
 
 /** The handler's own save: in the same state it keeps the claim, in another it lets go of it. */

@@ -4,6 +4,7 @@ import type { Failure } from '../core/errors.ts'
 import { shortened } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Machines, Timeout } from '../../ddocs/machine.ts'
+import { isObject } from '../../ddocs/lib/document.ts'
 import { docstateOf, endOf } from './classify.ts'
 import { failedTries, failingSince, timesLost, type Attempt } from './attempt.ts'
 import type { Claim, Docstate, Steps } from './types.ts'
@@ -142,6 +143,26 @@ export const parked = (attempt: Attempt, reason: string, now: number): StoredDoc
     parked: { at: isoTime(now), reason: shortened({ code: '', reason }).reason },
   })
 
+/**
+ * A document of the handler upon what the document is now: a renewal of the claim has perhaps met the edit of another one,
+ * which the handler has not seen.
+ */
+export const uponNow = ({ doc, given }: Attempt, next: Doc): Doc =>
+  given === undefined || given === doc ? next : rebase(given, next, doc)
+
+/** Of attachments each by itself: one that came beside ours stays. */
+function rebaseFields(base: unknown, ours: unknown, theirs: unknown): Record<string, unknown> {
+  const [before, after, merged] = [base, ours, theirs].map((fields) => ({ ...(isObject(fields) ? fields : {}) }))
+  for (const name of Object.keys({ ...before, ...after })) {
+    if (sameJson(before![name], after![name])) continue
+    if (after![name] === undefined) delete merged![name]
+    else merged![name] = after![name]
+  }
+  return merged!
+}
+
+const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
+
 /** What a handler may change of CouchDB's own fields. */
 const CARRIED = ['_attachments', '_deleted']
 
@@ -149,12 +170,13 @@ const CARRIED = ['_attachments', '_deleted']
  * `ours` upon `theirs`, where both come from `base`: the fields that we changed, on the document as it is now. The
  * engine's own field is ours: the worker that rebases still holds the document.
  */
-export function rebase(base: StoredDoc, ours: Doc, theirs: StoredDoc): Doc {
+export function rebase(base: Doc, ours: Doc, theirs: StoredDoc): Doc {
   const merged: Record<string, unknown> = { ...theirs }
   for (const field of new Set([...Object.keys(base), ...Object.keys(ours)])) {
     if (field.startsWith('_') && !CARRIED.includes(field)) continue
-    if (JSON.stringify(base[field]) === JSON.stringify(ours[field])) continue
-    if (ours[field] === undefined) delete merged[field]
+    if (sameJson(base[field], ours[field])) continue
+    if (field === '_attachments') merged[field] = rebaseFields(base[field], ours[field], theirs[field])
+    else if (ours[field] === undefined) delete merged[field]
     else merged[field] = ours[field]
   }
   return withDocstate(merged as Doc, ours.docstate as Docstate | undefined)

@@ -44,6 +44,7 @@ export function createExecute(options: ExecuteOptions): Execute {
     }
     const alarm = alarms.set(timeoutMs, timeIsUp)
     let running: Promise<unknown> | undefined
+    attempt.given = attempt.doc
     try {
       keyOf(registration, attempt.doc) // or the document is refused
       const given = await attempt.untilStopped(

@@ -5,7 +5,7 @@ import type { Failure } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Claims } from './claims/claims.ts'
-import { errored, failed, parked, saved } from './documents.ts'
+import { errored, failed, parked, saved, uponNow } from './documents.ts'
 import type { Attempt, AttemptEnd } from './attempt.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { TellOutcome } from './outcome-log.ts'
@@ -44,7 +44,7 @@ export function createSaveOutcome({
     if (attempt.left) return undefined // it has no say about the state it has left
     switch (outcome.kind) {
       case 'next':
-        return saved(attempt, outcome.doc, machines, now)
+        return saved(attempt, uponNow(attempt, outcome.doc), machines, now)
       case 'nothing':
         return saved(attempt, attempt.doc, machines, now)
       case 'failed':
@@ -71,10 +71,10 @@ export function createSaveOutcome({
   return async (attempt, outcome) => {
     const { type, state, mode } = attempt.registration
     const now = clock.now()
-    const doc = documentFor(attempt, outcome, now)
     const ids = { doc: attempt.id, type, state, outcome: outcome.kind }
     const written = await attempt.mutex(async () => {
       try {
+        const doc = documentFor(attempt, outcome, now)
         return doc && (await write(attempt, doc, now))
       } catch (thrown) {
         log.warn(ids, 'the sidecar stopped while the result was being saved: whether it is saved is unknown')

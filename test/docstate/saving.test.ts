@@ -1,5 +1,8 @@
 /** What a handler returns, and how it is saved. */
 import { expect, test } from 'vitest'
+import { Reject } from '../../sidecar/core/errors.ts'
+import type { Control } from '../../sidecar/docstate/control.ts'
+import type { Doc } from '../../sidecar/couch/documents.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
@@ -25,6 +28,49 @@ test('what a client edits while an unsafe handler runs is kept beside its result
   const { _rev, ...doc } = await db.get('o')
   expect(doc).toEqual({ _id: 'o', type: 'order', state: 'invoiced', number: 42, name: 'Anna', phone: '123' })
   expect(runs).toBe(1)
+})
+
+test.each(['returned', 'saved'] as const)('an edit that a renewal has met is kept beside what is %s', async (how) => {
+  const db = await freshDb('saving')
+  const [began, go] = [createLatch(), createLatch()]
+  const register = (control: Control) =>
+    control.unsafe('order', 'paid', async (doc, ctx) => {
+      began.open()
+      await go.opened
+      const { draft: _draft, ...next } = { ...doc, number: 42 } as Doc & { number: number; draft?: unknown }
+      if (how === 'returned') return { ...next, state: 'invoiced' }
+      const saved = await ctx.save(next)
+      expect(saved).toMatchObject({ name: 'Anna', number: 42 })
+      return { ...saved, state: 'invoiced', number: saved.number + 1 }
+    })
+  await startRig(db, register, { leaseMs: 2000 })
+  await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann', draft: true })
+  await began.opened
+  const edited = await db.put({ ...(await db.get('o')), name: 'Anna', phone: '123' })
+  await eventually(async () => expect((await db.get('o'))._rev).not.toBe(edited))
+  go.open()
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  const { _rev, ...doc } = await db.get('o')
+  const number = how === 'returned' ? 42 : 43
+  expect(doc).toEqual({ _id: 'o', type: 'order', state: 'invoiced', number, name: 'Anna', phone: '123' })
+})
+
+test('a failure after a renewal has met an edit keeps the edit', async () => {
+  const db = await freshDb('saving')
+  const [began, go] = [createLatch(), createLatch()]
+  const register = (control: Control) =>
+    control.unsafe('order', 'paid', async () => {
+      began.open()
+      await go.opened
+      throw new Reject('no', 'never')
+    })
+  await startRig(db, register, { leaseMs: 2000 })
+  await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann' })
+  await began.opened
+  const edited = await db.put({ ...(await db.get('o')), name: 'Anna' })
+  await eventually(async () => expect((await db.get('o'))._rev).not.toBe(edited))
+  go.open()
+  await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'error', name: 'Anna' }))
 })
 
 test('a safe handler that loses the race for its save is silent, and the newer document is handled', async () => {
