@@ -6,7 +6,7 @@
 export { defineHandlers, type HandlersModule } from './docstate/handlers.ts'
 export { webhook, type Webhook } from './webhooks/webhook.ts'
 export type { Control, TypedHandler } from './docstate/control.ts'
-export type { Context, HandlerOptions, OtherDatabase } from './docstate/types.ts'
+export type { Attachment, AttachmentBody, Context, HandlerOptions, OtherDatabase } from './docstate/types.ts'
 export type {
   DeletionHandler,
   DeletionOptions,

@@ -1,10 +1,11 @@
+import { Readable } from 'node:stream'
 import { Agent } from 'undici'
 import { createReadMany } from './read-many.ts'
 import type { HearsDates } from './couch-clock.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import { CouchError } from './errors.ts'
-import { exchange, exchangeJson } from './exchange.ts'
+import { exchange, exchangeJson, type Answer } from './exchange.ts'
 import { segment } from './path.ts'
 import { anything, type Schema } from './schemas.ts'
 import { createSign, type Sign } from './signature.ts'
@@ -20,6 +21,8 @@ export interface CouchRequest {
   readonly body?: unknown
   /** The body as JSON text, where the caller has it already. */
   readonly json?: string
+  /** A body that is no JSON. */
+  readonly content?: Content
   readonly signal?: AbortSignal | undefined
   /** How long to wait for the whole answer, once it is sent. Milliseconds, default 60,000. */
   readonly timeoutMs?: number
@@ -29,6 +32,13 @@ export interface CouchRequest {
   readonly waits?: boolean
   /** Called when it is sent, which may be long after it was asked for. */
   readonly onSent?: () => void
+}
+
+/** What an attachment holds. */
+export interface Content {
+  /** MIME. */
+  readonly type: string
+  readonly bytes: Uint8Array | AsyncIterable<Uint8Array>
 }
 
 /** A CouchDB server (or cluster, or whatever speaks like one). */
@@ -41,8 +51,8 @@ export interface Couch {
    */
   request<T>(request: CouchRequest, schema: Schema<T>): Promise<T>
   request(request: CouchRequest): Promise<unknown>
-  /** The bytes of an endless answer, as they come. Throws like `request`, also while reading. */
-  stream(request: CouchRequest & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>>
+  /** An answer that is long or endless, on a connection of its own. Throws like `request`, also while its bytes are read. */
+  stream(request: CouchRequest & { signal: AbortSignal }): Promise<Answer>
   /** @param first for each of its requests */
   db(name: string, first?: boolean): Database
   /** By the credentials with which this client logs in. */
@@ -88,13 +98,14 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
   const withConnection = createConnectionLimit(connections, kept) // one waits here, where it can be overtaken, and its time does not run
 
   /** What is to be sent, but for how long it may take. */
-  function prepare({ method = 'GET', db, path, query, body, json }: CouchRequest, dispatcher: Agent) {
+  function prepare({ method = 'GET', db, path, query, body, json, content }: CouchRequest, dispatcher: Agent) {
     const target = `${root}/${[db === undefined ? undefined : segment(db), path].filter(Boolean).join('/')}`
     const search = query && new URLSearchParams(Object.entries(query).map(asText)).toString()
     return {
       name: nameOf(method, db, path),
-      ...{ method, headers, dispatcher, clock, origin: address.origin, path: search ? `${target}?${search}` : target },
-      body: json ?? (body === undefined ? undefined : JSON.stringify(body)),
+      ...{ method, dispatcher, clock, origin: address.origin, path: search ? `${target}?${search}` : target },
+      headers: content ? { ...headers, 'content-type': content.type } : headers,
+      body: content ? bodyOf(content) : (json ?? (body === undefined ? undefined : JSON.stringify(body))),
     }
   }
 
@@ -116,7 +127,8 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
 
     async stream({ signal, ...request }) {
       try {
-        return whileWanted(await exchange({ ...prepare(request, endless), signal }), signal)
+        const { headers, bytes } = await exchange({ ...prepare(request, endless), signal })
+        return { headers, bytes: whileWanted(bytes, signal) }
       } catch (thrown) {
         signal.throwIfAborted()
         throw thrown
@@ -144,6 +156,9 @@ function fitting<T>(schema: Schema<T>, answer: object, request: string): T {
   const where = path.length > 0 ? ` at ${path.map(String).join('.')}` : ''
   throw new CouchError('garbled', { request, reason: `${expected}${where}, got ${got}; is CouchDB at this address?` })
 }
+
+const bodyOf = ({ bytes }: Content) =>
+  bytes instanceof Uint8Array ? bytes : Readable.from(bytes, { objectMode: false })
 
 const nameOf = (method: string, db?: string, path?: string) => `${method} /${[db, path].filter(Boolean).join('/')}`
 

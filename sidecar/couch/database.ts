@@ -1,4 +1,4 @@
-import type { Couch, CouchRequest } from './client.ts'
+import type { Content, Couch, CouchRequest } from './client.ts'
 import { CouchError, isCouchError } from './errors.ts'
 import type { ReadMany, ReadManyOptions } from './read-many.ts'
 import type { Sign } from './signature.ts'
@@ -52,6 +52,14 @@ export interface Life {
   readonly copies: number
 }
 
+/** An attachment, as CouchDB sends it. */
+export interface Download {
+  /** MIME. */
+  readonly type: string
+  /** As they come: read them to their end, or abort the signal. Reading throws `CouchError`. */
+  readonly bytes: AsyncIterable<Uint8Array>
+}
+
 /** One database. Every method throws `CouchError`, or the signal's reason. */
 export interface Database {
   readonly name: string
@@ -94,6 +102,10 @@ export interface Database {
    */
   merge(leaves: readonly Leaf[], options?: CallOptions): Promise<void>
   remove(id: string, rev: string, options?: CallOptions): Promise<void>
+  /** `undefined` where the document or its attachment is not there. */
+  attachment(id: string, name: string, signal: AbortSignal): Promise<Download | undefined>
+  /** Stores one upon this revision of the document, and returns the document's next one. */
+  attach(doc: StoredDoc, name: string, content: Content, options?: CallOptions): Promise<string>
   /** @param row what its rows look like */
   view<Row>(ddoc: string, view: string, row: Schema<Row>, query?: ViewQuery, options?: CallOptions): Promise<Row[]>
   /** `_changes` as it is now; with a selector, of the documents that it selects. Not every server has that filter. */
@@ -119,6 +131,10 @@ const docPath = (id: string) => {
   const prefix = /^(_design|_local)\//.exec(id)?.[0] ?? ''
   return prefix + segment(id.slice(prefix.length))
 }
+
+/** Names keep their slashes, as CouchDB does. */
+const attachmentPath = (id: string, name: string) => `${docPath(id)}/${name.split('/').map(segment).join('/')}`
+const ANY_TYPE = 'application/octet-stream'
 
 /** CouchDB says `not_found` with every 404 of a database. One without it is of a proxy, and says nothing of the database. */
 function provenMissing(missing: CouchError): CouchError {
@@ -231,6 +247,27 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     async remove(id, rev, options) {
       await call(done, { method: 'DELETE', path: docPath(id), query: { rev } }, options)
     },
+    async attachment(id, attachmentName, signal) {
+      try {
+        const { headers, bytes } = await couch.stream({ db: name, path: attachmentPath(id, attachmentName), signal })
+        return { type: String(headers['content-type'] ?? ANY_TYPE), bytes }
+      } catch (thrown) {
+        if (!isCouchError(thrown, 'not_found')) throw thrown
+        const missing = provenMissing(thrown)
+        if (missing !== thrown) throw missing
+        return undefined
+      }
+    },
+    async attach({ _id, _rev }, attachmentName, content, options) {
+      const request = {
+        method: 'PUT',
+        path: attachmentPath(_id, attachmentName),
+        query: { rev: _rev },
+        content,
+      } as const
+      const { rev } = await call(stored, { ...request, waits: true }, options)
+      return rev
+    },
     async view(ddoc, view, row, query = {}, options) {
       const path = `_design/${segment(ddoc)}/_view/${segment(view)}`
       const request = { path, query: query as Record<string, string | number | boolean> }
@@ -241,7 +278,9 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       const filtered = { method: 'POST', query: { ...query, filter: '_selector' }, body: { selector } } as const
       return call(changesPage, { path: '_changes', query, ...(selector && filtered) }, options)
     },
-    changes: (query, signal) => couch.stream({ db: name, path: '_changes', query, signal }),
+    async changes(query, signal) {
+      return (await couch.stream({ db: name, path: '_changes', query, signal })).bytes
+    },
     beside: (other) => couch.db(other, first),
     sign: couch.sign,
   }

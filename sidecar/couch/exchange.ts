@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { HearsDates } from './couch-clock.ts'
 import { CouchError, codeOf } from './errors.ts'
@@ -10,12 +11,19 @@ export interface Exchange {
   /** With its query, sent as it is. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  /** JSON. */
-  readonly body?: string | undefined
+  /** JSON, unless the headers say otherwise. */
+  readonly body?: string | Uint8Array | Readable | undefined
   readonly signal: AbortSignal
   readonly dispatcher: Dispatcher
   /** Told of the `Date` of the answer. */
   readonly clock?: HearsDates | undefined
+}
+
+/** A 2xx answer. */
+export interface Answer {
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** As they come; read them to their end, or abort the signal. */
+  readonly bytes: AsyncIterable<Uint8Array>
 }
 
 /** No compression: a server beside us is nearer than the processor time that it costs. */
@@ -24,17 +32,10 @@ const HEADERS = { accept: 'application/json', 'content-type': 'application/json'
 const MOST_REASON = 10_000
 
 /**
- * One request to CouchDB, or to whatever answers in its place. Resolves with the bytes of a 2xx answer, as they come;
- * any other answer, and none, is a `CouchError`, also one that comes while the bytes are read.
+ * One request to CouchDB, or to what answers in its place. Resolves with a 2xx answer; any other one, and none, is a
+ * `CouchError`, also one that comes while the bytes are read.
  */
-export async function exchange({
-  name,
-  body,
-  headers,
-  dispatcher,
-  clock,
-  ...rest
-}: Exchange): Promise<AsyncIterable<Uint8Array>> {
+export async function exchange({ name, body, headers, dispatcher, clock, ...rest }: Exchange): Promise<Answer> {
   const options = { ...rest, headers: { ...HEADERS, ...headers }, body: body ?? null }
   const sentAt = clock?.ticks() ?? 0
   const answer = await dispatcher.request(options).catch((thrown: unknown) => {
@@ -43,7 +44,7 @@ export async function exchange({
   const { statusCode } = answer
   const { date } = answer.headers
   if (typeof date === 'string') clock?.heard(date, sentAt)
-  if (statusCode >= 200 && statusCode < 300) return readable(name, answer.body)
+  if (statusCode >= 200 && statusCode < 300) return { headers: answer.headers, bytes: readable(name, answer.body) }
   const text = await answer.body.text().catch(() => '') // half a refusal is one
   throw refusal(name, statusCode, text)
 }
@@ -52,7 +53,8 @@ export async function exchange({
 export async function exchangeJson(asked: Exchange): Promise<object> {
   const chunks: Uint8Array[] = []
   try {
-    for await (const chunk of await exchange(asked)) chunks.push(chunk)
+    const { bytes } = await exchange(asked)
+    for await (const chunk of bytes) chunks.push(chunk)
   } catch (thrown) {
     if (!(thrown instanceof CouchError) || chunks.length === 0) throw thrown
     throw new CouchError(

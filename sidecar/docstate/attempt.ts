@@ -35,6 +35,8 @@ export class Attempt {
   done: readonly string[]
   /** Results of its handler's steps, on this try or before. */
   steps: Steps
+  /** How long its claim is believed, where it says another time than all others: milliseconds. */
+  leaseMs: number | undefined
   /** When its handler began, by the clock's ticks, and how long it ran, milliseconds; undefined until it has ended. */
   beganAt = 0
   tookMs: number | undefined

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import type { Logger } from 'pino'
+import type { Clock } from '../core/clock.ts'
 import { Reject } from '../core/errors.ts'
 import type { Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
@@ -9,6 +10,7 @@ import type { Writer } from '../couch/writer.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
+import { ANY_TYPE, attach, readAttachment } from './attachments.ts'
 import { ClaimLost } from './claims/claims.ts'
 import { copyJson, jsonOf } from '../core/copy.ts'
 import { failureOf, SHOWN } from '../core/failure.ts'
@@ -21,7 +23,7 @@ import type { WriteDoc } from './write-doc.ts'
 import type { Context, OtherDatabase } from './types.ts'
 
 export interface ContextOptions {
-  readonly database: Pick<Database, 'name' | 'find' | 'beside'>
+  readonly database: Pick<Database, 'name' | 'find' | 'beside' | 'attach' | 'attachment'>
   readonly writer: Writer
   readonly writeDoc: WriteDoc
   readonly mailer: MailBinding
@@ -29,7 +31,7 @@ export interface ContextOptions {
   readonly events: Events
   readonly telemetry: Telemetry
   readonly machines: Machines
-  readonly now: () => number
+  readonly clock: Pick<Clock, 'now' | 'ticks'>
   readonly log: Logger
   /** Its effects are withheld. Default they are not. */
   readonly isShadow?: boolean
@@ -75,6 +77,8 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
     find: (id) => options.database.find(id, {}, { signal: attempt.signal }),
     put: (doc) => put(options, attempt, doc),
     db: (name) => otherDatabase(options, attempt, name),
+    attachment: (name) => readAttachment(options.database, attempt.id, name, attempt.signal),
+    attach: (name, body, type = ANY_TYPE) => attach(options, attempt, name, body, type),
     once<T>(name: string, step: (key: string) => T | Promise<T>) {
       const running = steps.get(name) ?? once(options, attempt, { name, step, key: stepKey(context.key, name) })
       steps.set(name, running)
@@ -87,9 +91,11 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
 
 async function save<D extends Doc>(options: ContextOptions, attempt: Attempt, given: D): Promise<D & StoredDoc> {
   if (attempt.stopped) throw attempt.stopped
-  const { writeDoc, machines, now } = options
+  const { writeDoc, machines, clock } = options
   const doc = readNext(given, attempt.registration, machines)
-  const outcome = await attempt.mutex(() => writeDoc(attempt, ownSave(attempt, uponNow(attempt, doc), machines, now())))
+  const outcome = await attempt.mutex(() =>
+    writeDoc(attempt, ownSave(attempt, uponNow(attempt, doc), machines, clock.now())),
+  )
   if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
   if (doc.state !== attempt.registration.state) {
@@ -159,6 +165,7 @@ function otherDatabase({ database }: ContextOptions, attempt: Attempt, name: str
       const doc = readOther(given, attempt.registration) as typeof given
       return { ...doc, _rev: await other.put(doc) } // it gets its answer, though the handler be told to stop
     },
+    attachment: (id, name) => readAttachment(other, id, name, attempt.signal),
   }
 }
 

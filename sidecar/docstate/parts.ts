@@ -82,7 +82,6 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const telemetry = createTelemetry(events, database.name, ticks, counts)
   const execute = createExecute({
     ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, clock, signal, log },
-    now: () => clock.now(),
   })
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })
   const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log })

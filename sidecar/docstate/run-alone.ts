@@ -1,9 +1,13 @@
+import { Readable } from 'node:stream'
 import pino from 'pino'
+import { isObject } from '../../ddocs/lib/document.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { systemClock } from '../core/clock.ts'
 import { ConfigError, type Failure } from '../core/errors.ts'
+import type { Download } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { createEvents } from '../events/channels.ts'
+import { ANY_TYPE, digestOf } from './attachments.ts'
 import { Attempt, entryKey } from './attempt.ts'
 import { docstateOf } from './classify.ts'
 import type { Claims } from './claims/claims.ts'
@@ -50,6 +54,8 @@ export interface RunResult {
   /** Results of its steps (`ctx.once`), those of earlier tries, too. */
   readonly steps: Steps
   readonly mails: readonly Message[]
+  /** What it attached by `ctx.attach`, in their order. */
+  readonly attached: readonly { readonly name: string; readonly type: string; readonly body: Buffer }[]
   /** `ctx.key`. */
   readonly key: string
 }
@@ -58,7 +64,8 @@ export interface RunResult {
  * Runs the handler for this document once, without a server, and tells what came of it: with the engine's own code for the
  * handler, its time limit, the check of what it returned, and the document that is stored.
  *
- * @param doc without a `_rev` it gets one
+ * @param doc without a `_rev` it gets one; its attachments, and those of other documents, stand in it as CouchDB takes them:
+ * `_attachments: { 'photo.jpg': { content_type: 'image/jpeg', data: base64 } }`
  * @throws ConfigError if the handlers are faulty, or none of them is for this type and state
  * @example
  * const { next, mails } = await run(handlers, { _id: 'o', type: 'order', state: 'paid' }, { attempt: 2 })
@@ -87,7 +94,14 @@ export async function run<M extends Machines>(
     return Promise.resolve(found && withRev(found))
   }
   const hasDatabase = (other: string) => Object.hasOwn(databases, other)
-  const { withheld, parts } = withoutEffects({ name, onMail, find, findIn, hasDatabase })
+  const attachment = (other: string, id: string, attached: string) => {
+    const docs = other === name ? [doc, ...documents] : Object.hasOwn(databases, other) ? databases[other]! : []
+    return Promise.resolve(bodyIn(docs.find(({ _id }) => _id === id)?._attachments, attached))
+  }
+  const { withheld, parts } = withoutEffects({
+    ...{ name, onMail, find, findIn, hasDatabase, attachment },
+    keepsLong: true,
+  })
 
   const attempt = new Attempt(registration, withTries(withRev(doc), number - 1, steps), 'test/1')
   const over = new AbortController()
@@ -96,7 +110,7 @@ export async function run<M extends Machines>(
   const [clock, signal] = [systemClock, over.signal]
 
   const execute = createExecute({
-    ...{ ...parts, telemetry, machines, clock, signal, log, now: () => clock.now() },
+    ...{ ...parts, telemetry, machines, clock, signal, log },
     events: createEvents({ log }),
   })
   const claims = { drop: () => undefined } as unknown as Claims
@@ -105,7 +119,7 @@ export async function run<M extends Machines>(
   })
 
   const outcome = await execute(attempt)
-  const { put, putElsewhere, mails } = withheld
+  const { put, putElsewhere, mails, attached } = withheld
   const saved = [...withheld.saved]
   await saveOutcome(attempt, outcome)
   over.abort(new Error('the run is over'))
@@ -118,6 +132,7 @@ export async function run<M extends Machines>(
       put,
       putElsewhere,
       mails,
+      attached,
       steps: attempt.steps,
       key: entryKey(name, attempt),
     },
@@ -127,7 +142,26 @@ export async function run<M extends Machines>(
   }
 }
 
-const withRev = (doc: Doc): StoredDoc => ({ ...doc, _rev: doc._rev ?? nextRev(undefined) })
+const withRev = (doc: Doc): StoredDoc => ({ ...withoutBodies(doc), _rev: doc._rev ?? nextRev(undefined) })
+
+/** As CouchDB answers: of attachments the bodies stand beside. */
+function withoutBodies(doc: Doc): Doc {
+  if (!isObject(doc._attachments)) return doc
+  const stubs = Object.entries(doc._attachments).map(([name, given]) => {
+    if (!isObject(given) || typeof given.data !== 'string') return [name, given] as const
+    const { data, ...known } = given
+    const body = Buffer.from(data, 'base64')
+    return [name, { revpos: 1, ...known, stub: true, length: body.length, digest: digestOf(body) }] as const
+  })
+  return { ...doc, _attachments: Object.fromEntries(stubs) }
+}
+
+function bodyIn(attachments: unknown, name: string): Download | undefined {
+  const given = isObject(attachments) && Object.hasOwn(attachments, name) ? attachments[name] : undefined
+  if (!isObject(given) || typeof given.data !== 'string') return undefined
+  const bytes = Readable.from([Buffer.from(given.data, 'base64')])
+  return { type: typeof given.content_type === 'string' ? given.content_type : ANY_TYPE, bytes }
+}
 
 const withTries = (doc: StoredDoc, failed: number, steps: Steps): StoredDoc =>
   failed > 0 || Object.keys(steps).length > 0

@@ -57,10 +57,11 @@ export function createShadows(options: ShadowsOptions): Shadows {
       const { withheld, parts } = withoutEffects({
         ...{ name: database.name, find },
         findIn: (other, id, until) => database.beside(other).find(id, {}, { signal: until }),
+        attachment: (other, id, name, until) => database.beside(other).attachment(id, name, until),
       })
       const execute = createExecute({
         ...{ ...parts, events: silent, telemetry: own, machines: table().machines, clock, signal, log },
-        ...{ now: () => clock.now(), isShadow: true },
+        isShadow: true,
       })
       const attempt = new Attempt(registration, doc, randomUUID())
       const stop = () => attempt.stop(new Error('the sidecar stops'))
@@ -69,10 +70,19 @@ export function createShadows(options: ShadowsOptions): Shadows {
       if (outcome.kind !== 'stopped') tell(doc, outcome, withheld)
     }
 
-    function tell({ _id: id }: StoredDoc, outcome: Outcome, { saved, put, putElsewhere, mails }: Withheld): void {
+    function tell(
+      { _id: id }: StoredDoc,
+      outcome: Outcome,
+      { saved, put, putElsewhere, mails, attached }: Withheld,
+    ): void {
       const next = outcome.kind === 'next' ? String(outcome.doc.state) : null
       const failure = 'failure' in outcome ? { code: outcome.failure.code, reason: outcome.failure.reason } : {}
-      const would = { saves: saved.length, puts: put.length + putElsewhere.length, mails: mails.length }
+      const would = {
+        saves: saved.length,
+        puts: put.length + putElsewhere.length,
+        mails: mails.length,
+        attachments: attached.length,
+      }
       const about = { doc: id, type, state, outcome: outcome.kind, would: { next, ...would }, ...failure }
       const err = outcome.kind === 'failed' && outcome.stack !== undefined ? { err: { stack: outcome.stack } } : {}
       log[outcome.kind === 'failed' ? 'warn' : 'info'](

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Backoff } from '../core/backoff.ts'
 import type { Rate } from '../core/rate-limit.ts'
@@ -212,6 +213,18 @@ export interface Context {
   put<D extends Doc>(doc: D): Promise<D & StoredDoc>
   /** Another database of the same server. */
   db(name: string): OtherDatabase
+  /** An attachment of the document, as a stream; `undefined` if it has none of that name. Throws `CouchError`. */
+  attachment(name: string): Promise<Attachment | undefined>
+  /**
+   * Attaches to the document, in place of what it has of that name, and keeps the claim. What was attached stays attached, whatever the
+   * handler returns. Throws if the claim is lost, `Reject` if CouchDB refuses it, and what the stream throws.
+   *
+   * @param type MIME, default `application/octet-stream`
+   * @example
+   * const photo = await ctx.attachment('photo.jpg')
+   * await ctx.attach('small.jpg', photo!.body.pipe(sharp().resize(200)), 'image/jpeg')
+   */
+  attach(name: string, body: AttachmentBody, type?: string): Promise<void>
   /**
    * Runs a step at most once for this entry, as far as anyone can know: what it returns is saved in the document before it is
    * returned here, and a later try gets it without running the step again. Only where a worker is lost, or the save, between the effect
@@ -225,6 +238,16 @@ export interface Context {
   once<T>(name: string, step: (key: string) => T | Promise<T>): Promise<T>
 }
 
+export interface Attachment {
+  /** MIME. */
+  readonly type: string
+  /** Read it before the handler ends. Breaks off with `CouchError`. */
+  readonly body: Readable
+}
+
+/** Streams, also those of `fetch`. One of more than a megabyte that CouchDB does not take at once fails the try. */
+export type AttachmentBody = string | Uint8Array | AsyncIterable<Uint8Array | string>
+
 /** A database beside the one that the document is in, for handlers. */
 export interface OtherDatabase {
   readonly name: string
@@ -232,6 +255,8 @@ export interface OtherDatabase {
   find(id: string): Promise<StoredDoc | undefined>
   /** Throws `CouchError`: with code `conflict` if it has changed, with `not_found` where there is no such database. */
   put<D extends Doc>(doc: D): Promise<D & StoredDoc>
+  /** As a stream; `undefined` if the document has none of that name, or is not there. Throws `CouchError`. */
+  attachment(id: string, name: string): Promise<Attachment | undefined>
 }
 
 export type Handler = (doc: StoredDoc, ctx: Context) => Promise<Doc | void>

@@ -1,5 +1,6 @@
+import { Readable } from 'node:stream'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import type { CallOptions, Database } from '../couch/database.ts'
+import type { CallOptions, Database, Download } from '../couch/database.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Registry } from '../workers/registry.ts'
@@ -18,6 +19,15 @@ export interface WithoutEffectsOptions {
   readonly findIn: (database: string, id: string, signal: AbortSignal | undefined) => Promise<StoredDoc | undefined>
   /** Whether there is such a database. Default there is any. */
   readonly hasDatabase?: ((name: string) => boolean) | undefined
+  /** An attachment of a document as it is there. Default there is none. */
+  readonly attachment?: (
+    database: string,
+    id: string,
+    name: string,
+    signal: AbortSignal,
+  ) => Promise<Download | undefined>
+  /** Whether the bodies of long attachments are read into memory. Default they are read and dropped. */
+  readonly keepsLong?: boolean
   /** What `ctx.mail.send` does beside taking the message down: what it throws is thrown there. */
   readonly onMail?: ((message: Message) => void) | undefined
 }
@@ -31,6 +41,8 @@ export interface Withheld {
   /** By `ctx.db(…).put`. */
   readonly putElsewhere: { readonly database: string; readonly doc: Doc }[]
   readonly mails: Message[]
+  /** By `ctx.attach`; of a long one perhaps without its body. */
+  readonly attached: { readonly name: string; readonly type: string; readonly body: Buffer }[]
 }
 
 export type ContextWithoutEffects = Pick<ContextOptions, 'writer' | 'writeDoc' | 'mailer' | 'workers'> & {
@@ -38,11 +50,19 @@ export type ContextWithoutEffects = Pick<ContextOptions, 'writer' | 'writeDoc' |
 }
 
 /** The parts of a context that write and send: here they take down what they are given, and the handler finds what it has put. */
-export function withoutEffects({ name, find, findIn, hasDatabase = () => true, onMail }: WithoutEffectsOptions): {
+export function withoutEffects(options: WithoutEffectsOptions): {
   readonly withheld: Withheld
   readonly parts: ContextWithoutEffects
 } {
-  const withheld: Withheld = { saved: [], put: [], putElsewhere: [], mails: [] }
+  const {
+    name,
+    find,
+    findIn,
+    hasDatabase = () => true,
+    onMail,
+    attachment = () => Promise.resolve(undefined),
+  } = options
+  const withheld: Withheld = { saved: [], put: [], putElsewhere: [], mails: [], attached: [] }
   const own = overlay(find)
   const others = new Map<string, ReturnType<typeof overlay>>()
   const otherOf = (database: string) => {
@@ -50,10 +70,11 @@ export function withoutEffects({ name, find, findIn, hasDatabase = () => true, o
     others.set(database, known)
     return known
   }
-  const writeDoc: WriteDoc = (attempt, next) => {
-    if (stepsIn(next) === stepsIn(attempt.doc)) withheld.saved.push(next) // or it is the result of a step
+  const writeDoc: WriteDoc = async (attempt, next, { write } = {}) => {
+    if (write) await write(attempt.doc)
+    else if (stepsIn(next) === stepsIn(attempt.doc)) withheld.saved.push(next) // or it is the result of a step
     attempt.doc = { ...next, _id: attempt.id, _rev: nextRev(attempt.doc._rev) }
-    return Promise.resolve({ kind: 'stored' })
+    return { kind: 'stored' }
   }
   const writer: Writer = {
     async write(doc) {
@@ -84,9 +105,25 @@ export function withoutEffects({ name, find, findIn, hasDatabase = () => true, o
       withheld.putElsewhere.push({ database, doc })
       return rev
     }
-    return { name: database, put, find: other.find } as Partial<Database> as Database
+    const attachmentOf = (id: string, attached: string, signal: AbortSignal) =>
+      attachment(database, id, attached, signal)
+    return { name: database, put, find: other.find, attachment: attachmentOf } as Partial<Database> as Database
   }
-  const database = { name, find: own.find, beside }
+  const database: ContextWithoutEffects['database'] = {
+    ...{ name, find: own.find, beside },
+    async attachment(id, asked, signal) {
+      const own = withheld.attached.findLast(({ name }) => name === asked)
+      return own ? { type: own.type, bytes: Readable.from([own.body]) } : attachment(name, id, asked, signal)
+    },
+    async attach({ _rev }, attached, { type, bytes }) {
+      const chunks: Uint8Array[] = []
+      for await (const chunk of bytes instanceof Uint8Array ? [bytes] : bytes) {
+        if (options.keepsLong || bytes instanceof Uint8Array) chunks.push(chunk)
+      }
+      withheld.attached.push({ name: attached, type, body: Buffer.concat(chunks) })
+      return nextRev(_rev)
+    },
+  }
   return { withheld, parts: { writeDoc, writer, mailer, database, workers: noWorkers } }
 }
 

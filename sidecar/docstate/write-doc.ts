@@ -6,6 +6,7 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import type { Doc, Leaf, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import { withRetries } from '../couch/with-retries.ts'
+import type { Written } from '../couch/written.ts'
 import type { WriteOptions, Writer } from '../couch/writer.ts'
 import { docstateOf } from './classify.ts'
 import { rebase } from './documents.ts'
@@ -27,9 +28,16 @@ export type WriteResult =
 
 /**
  * Writes `doc` over `attempt.doc` and updates it. Asks until the outcome is known: an answer that did not come may
- * have been a yes; then `onUnsure` is called first. Throws the signal's reason when there is no more time for asking.
+ * have been a yes. Throws the signal's reason when there is no more time for asking.
  */
-export type WriteDoc = (attempt: Attempt, doc: Doc, onUnsure?: () => void) => Promise<WriteResult>
+export type WriteDoc = (attempt: Attempt, doc: Doc, how?: HowToWrite) => Promise<WriteResult>
+
+export interface HowToWrite {
+  /** Called first when an answer did not come. */
+  readonly onUnsure?: () => void
+  /** Another way than by the writer. Throws `CouchError` where the outcome is unknown; what else it throws ends the asking. */
+  readonly write?: (doc: StoredDoc) => Promise<Written>
+}
 
 export interface WriteDocOptions {
   readonly database: Database
@@ -64,16 +72,18 @@ export function createWriteDoc({
   closing,
   log,
 }: WriteDocOptions): WriteDoc {
+  const byWriter = (doc: StoredDoc, how: WriteOptions) => writer.write(doc, how)
   const tidy = createTidy({ database, clock, random, signal })
 
   async function tryWrite(
     attempt: Attempt,
     doc: Doc,
     options: WriteOptions,
+    write: (doc: StoredDoc, options: WriteOptions) => Promise<Written>,
   ): Promise<WriteResult | { readonly kind: 'conflict' } | { readonly kind: 'unknown'; readonly error: CouchError }> {
     try {
       const next = { ...doc, _id: attempt.id, _rev: attempt.doc._rev }
-      const written = await writer.write(next, options)
+      const written = await write(next, options)
       if (written.kind === 'refused') return { kind: 'refused', failure: written }
       if (written.kind !== 'conflict') {
         next._rev = written.rev
@@ -109,7 +119,7 @@ export function createWriteDoc({
     }
   }
 
-  return async (attempt, wanted, onUnsure) => {
+  return async (attempt, wanted, { onUnsure, write = byWriter } = {}) => {
     const wantsClaim = holdsClaim(attempt, wanted)
     let doc = wanted
     let unsure = false
@@ -121,7 +131,7 @@ export function createWriteDoc({
       const isNewClaim = wantsClaim && !hadClaim
       const newClaim = unsure ? { onSent } : { onSent, signal: closing } // of one that may be there we have to know
       const options = isNewClaim ? newClaim : { first: hadClaim }
-      const outcome = await tryWrite(attempt, doc, options)
+      const outcome = await tryWrite(attempt, doc, options, write)
       if (outcome.kind === 'accepted' && !hadClaim && !wantsClaim) {
         return (await tidy(attempt, base)) ? { kind: 'lost' } : outcome
       }

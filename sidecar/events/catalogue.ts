@@ -101,6 +101,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
       saves: 'times that it called `ctx.save`',
       puts: 'documents that it would have written by `ctx.put`',
       mails: 'mails that it would have sent',
+      attachments: 'attachments that it would have written by `ctx.attach`',
     },
   },
   'document:saved': {

@@ -22,6 +22,7 @@ export interface EventMap {
     readonly saves: number
     readonly puts: number
     readonly mails: number
+    readonly attachments: number
   }
   'document:saved': OfDocument & { readonly next: string; readonly rev: string }
   'document:parked': OfDocument & { readonly reason: string }

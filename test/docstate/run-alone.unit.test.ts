@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { Handler, HandlerOptions } from '../../sidecar/docstate/types.ts'
 import {
@@ -139,3 +142,33 @@ test('an illegal next state, and a document that has no handler', async () => {
     'expected a handler for order in state invoiced; there are: order in state paid',
   )
 })
+
+test('attachments: of the document, of other documents, and what is attached', async () => {
+  const photo = { content_type: 'image/jpeg', data: Buffer.from('a photo').toString('base64') }
+  const long = Buffer.alloc(3_000_000, 'x')
+  const attaching = handlers(async (doc, ctx) => {
+    expect(doc._attachments).toEqual({
+      'photo.jpg': { ...{ content_type: 'image/jpeg', stub: true, length: 7, revpos: 1 }, digest: md5('a photo') },
+    })
+    const [own, others] = [(await ctx.attachment('photo.jpg'))!, await ctx.db('shared').attachment('logo', 'logo.jpg')]
+    expect(await ctx.attachment('nowhere')).toBeUndefined()
+    await ctx.attach('both.txt', `${await text(own.body)}, ${await text(others!.body)}`, 'text/plain')
+    await ctx.attach('long', Readable.from([long]))
+    expect(await text((await ctx.attachment('both.txt'))!.body)).toBe('a photo, a photo')
+    return { ...doc, state: 'invoiced' }
+  })
+  const given = { ...order, _attachments: { 'photo.jpg': photo } }
+  const shared = [{ _id: 'logo', _attachments: { 'logo.jpg': photo } }]
+  const { outcome, attached, stored } = await run(attaching, given, { databases: { shared } })
+  expect(outcome).toBe('next')
+  expect(attached).toEqual([
+    { name: 'both.txt', type: 'text/plain', body: Buffer.from('a photo, a photo') },
+    { name: 'long', type: 'application/octet-stream', body: long },
+  ])
+  expect(stored).toMatchObject({
+    state: 'invoiced',
+    _attachments: { 'photo.jpg': { length: 7 }, long: { length: 3_000_000, stub: true } },
+  })
+})
+
+const md5 = (body: string) => `md5-${createHash('md5').update(body).digest('base64')}`

@@ -69,19 +69,22 @@ export function createClaims(options: ClaimsOptions): Claims {
         held.has(attempt) && !attempt.left ? writeDoc(attempt, claimed(attempt, claimOf(attempt))) : undefined,
       )
       .finally(() => renewing.delete(attempt))
-    if (outcome?.kind === 'stored') attempt.provenAt = asked
-    else if (outcome?.kind === 'lost') lose(attempt, `${attempt.id} was taken by another worker`)
+    if (outcome?.kind === 'stored') {
+      attempt.provenAt = asked
+      attempt.leaseMs = undefined
+    } else if (outcome?.kind === 'lost') lose(attempt, `${attempt.id} was taken by another worker`)
   }
 
   /** Looks at one claim; answers in how many milliseconds to look again at the latest. */
   function check(attempt: Attempt): number {
     const age = clock.ticks() - attempt.provenAt!
+    const believedMs = (attempt.leaseMs ?? leaseMs) * BELIEVED
     if (attempt.left) held.delete(attempt)
-    else if (age >= leaseMs * BELIEVED) lose(attempt, `no renewal of the claim on ${attempt.id} succeeded in time`)
+    else if (age >= believedMs) lose(attempt, `no renewal of the claim on ${attempt.id} succeeded in time`)
     else if (age > leaseMs / 3 && !renewing.has(attempt)) {
       renew(attempt).catch(() => undefined) // out of time for asking: the age will tell
     }
-    return leaseMs * BELIEVED - age
+    return believedMs - age
   }
 
   function lose(attempt: Attempt, why: string): void {
@@ -95,7 +98,7 @@ export function createClaims(options: ClaimsOptions): Claims {
       const renewed = () => claimed(attempt, claimOf(attempt))
       attempt.provenAt = clock.ticks()
       attempt.begun = true
-      const first = await writeDoc(attempt, renewed(), onUnsure)
+      const first = await writeDoc(attempt, renewed(), { onUnsure })
       if (first.kind === 'accepted') {
         attempt.begun = false
         onContested()

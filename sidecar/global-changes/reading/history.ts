@@ -50,7 +50,7 @@ export function createHistory(couch: Couch, name: string): History {
       return (await couch.db(name).life(lastSeq, { signal })).isBehind
     },
     async *newestFirst(signal) {
-      const bytes = await couch.stream({ db: name, path: '_changes', query: { descending: true }, signal })
+      const { bytes } = await couch.stream({ db: name, path: '_changes', query: { descending: true }, signal })
       for await (const rows of splitRows(request, bytes)) {
         yield rows.map((row) => {
           const line = parseLine(request, row, updateFrom)

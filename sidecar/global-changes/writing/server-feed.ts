@@ -19,7 +19,7 @@ export interface DbUpdate {
 export const dbUpdatesOf = (couch: Couch): Source<DbUpdate> => ({
   name: 'GET /_db_updates',
   life: (place, signal) => couch.db('_global_changes').life(place, { signal }),
-  open: (query, signal) => couch.stream({ path: '_db_updates', query, signal }),
+  open: async (query, signal) => (await couch.stream({ path: '_db_updates', query, signal })).bytes,
   parse: (request, line) =>
     parseLine(request, line, ({ seq, db_name, type }) =>
       typeof db_name === 'string'

@@ -1,0 +1,185 @@
+import { createHash, type Hash } from 'node:crypto'
+import { inspect } from 'node:util'
+import { Readable } from 'node:stream'
+import { isObject } from '../../ddocs/lib/document.ts'
+import type { Clock } from '../core/clock.ts'
+import { Reject, SidecarError } from '../core/errors.ts'
+import { SHOWN } from '../core/failure.ts'
+import type { Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
+import { writtenFrom, type Written } from '../couch/written.ts'
+import type { Attempt } from './attempt.ts'
+import { ClaimLost } from './claims/claims.ts'
+import { docstateOf } from './classify.ts'
+import { withDocstate } from './documents.ts'
+import type { Attachment, AttachmentBody } from './types.ts'
+import type { WriteDoc } from './write-doc.ts'
+
+/** What stands of an attachment in its document. */
+export interface Stub {
+  readonly stub: true
+  readonly content_type: string
+  readonly revpos: number
+  readonly length: number
+  readonly digest: string
+}
+
+export interface AttachmentsOptions {
+  readonly database: Pick<Database, 'attach' | 'attachment'>
+  readonly writeDoc: WriteDoc
+  readonly clock: Pick<Clock, 'ticks'>
+}
+
+/** A body that is no longer is held, and can be sent again when its answer is lost. */
+const MOST_HELD = 1024 * 1024
+const SHORT_MS = 60_000
+/** No claim is believed longer (`lease-watch.ts`), so no body may take longer. */
+const LONGEST_MS = 600_000
+
+/** MD5, as CouchDB writes it. */
+const digested = (hash: Hash) => `md5-${hash.digest('base64')}`
+export const digestOf = (bytes: Uint8Array): string => digested(createHash('md5').update(bytes))
+
+export const ANY_TYPE = 'application/octet-stream'
+
+/** @param signal ends the reading of its bytes */
+export async function readAttachment(
+  database: Pick<Database, 'attachment'>,
+  id: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<Attachment | undefined> {
+  const found = await database.attachment(id, name, signal)
+  return found && { type: found.type, body: Readable.from(found.bytes, { objectMode: false }) }
+}
+
+/**
+ * Stores an attachment of an attempt's document by a write of its own, which keeps the claim. Renewals wait for it: before a
+ * body that may come slowly the claim is made to last as long as it may take.
+ */
+export async function attach(
+  { database, writeDoc, clock }: AttachmentsOptions,
+  attempt: Attempt,
+  name: string,
+  body: AttachmentBody,
+  type: string,
+): Promise<void> {
+  if (typeof name !== 'string' || name === '' || name.startsWith('_')) {
+    throw new Reject(
+      'bad_attachment',
+      `ctx.attach: expected a name that does not begin with _, got ${inspect(name, SHOWN)}`,
+    )
+  }
+  if (attempt.stopped) throw attempt.stopped
+  const content = await held(chunksOf(body))
+  const measured = createMeasured(content)
+  let isSent = false
+
+  async function write(doc: StoredDoc): Promise<Written> {
+    if (isSent && !(content instanceof Uint8Array)) throw new NotSent(notTwice(name))
+    isSent = true
+    try {
+      const options = { signal: attempt.signal, timeoutMs: content instanceof Uint8Array ? SHORT_MS : LONGEST_MS }
+      const rev = await database.attach(doc, name, { type, bytes: measured.bytes() }, options)
+      return { kind: 'stored', rev }
+    } catch (thrown) {
+      if (measured.broken) throw new NotSent(measured.broken.cause)
+      if (!isCouchError(thrown) || thrown.code === 'unauthorized') throw thrown
+      const { code, error, reason } = thrown
+      if (code === 'too_large') return { kind: 'refused', code, reason } // a proxy's, too
+      return writtenFrom({ id: doc._id, reason, ...(error !== undefined && { error }) })
+    }
+  }
+
+  await attempt.mutex(async () => {
+    if (attempt.stopped) throw attempt.stopped
+    if (!(content instanceof Uint8Array)) await prolong(writeDoc, clock, attempt)
+    const asked = clock.ticks()
+    const outcome = await writeDoc(attempt, attempt.doc, { write }).catch((thrown: unknown) => {
+      throw thrown instanceof NotSent ? thrown.cause : thrown
+    })
+    if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
+    if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
+    if (attempt.leaseMs === undefined) attempt.provenAt = asked
+    const stub: Stub = { stub: true, content_type: type, revpos: parseInt(attempt.doc._rev), ...measured.measures() }
+    const { _attachments: others } = attempt.doc
+    attempt.doc = { ...attempt.doc, _attachments: { ...(isObject(others) ? others : {}), [name]: stub } }
+  })
+}
+
+async function prolong(writeDoc: WriteDoc, clock: Pick<Clock, 'ticks'>, attempt: Attempt): Promise<void> {
+  const docstate = docstateOf(attempt.doc)
+  if (!docstate?.claim) return
+  const asked = clock.ticks()
+  const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: LONGEST_MS } })
+  const outcome = await writeDoc(attempt, longer)
+  if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
+  if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
+  attempt.provenAt = asked
+  attempt.leaseMs = LONGEST_MS
+}
+
+/** The body is at fault, and not CouchDB: no reason to ask again. */
+class NotSent extends Error {
+  override readonly name = 'NotSent'
+  constructor(cause: unknown) {
+    super('the body of an attachment was not sent', { cause })
+  }
+}
+
+const notTwice = (name: string) =>
+  new SidecarError('attach_failed', `${name} was not taken, and what comes in a stream cannot be sent twice`)
+
+async function* chunksOf(body: AttachmentBody): AsyncGenerator<Uint8Array> {
+  if (typeof body === 'string' || body instanceof Uint8Array) yield Buffer.from(body)
+  else if (typeof body?.[Symbol.asyncIterator] === 'function') for await (const chunk of body) yield Buffer.from(chunk)
+  else throw new Reject('bad_attachment', `ctx.attach: expected a text, bytes or a stream, got ${inspect(body, SHOWN)}`)
+}
+
+/** The whole body if it is short, or what was read of it followed by the rest. */
+async function held(chunks: AsyncGenerator<Uint8Array>): Promise<Uint8Array | AsyncIterable<Uint8Array>> {
+  const first: Uint8Array[] = []
+  for (let length = 0; length <= MOST_HELD;) {
+    const next = await chunks.next()
+    if (next.done) return Buffer.concat(first)
+    first.push(next.value)
+    length += next.value.length
+  }
+  return (async function* () {
+    yield* first.splice(0)
+    yield* chunks
+  })()
+}
+
+/** A body that is measured while it is sent. */
+function createMeasured(content: Uint8Array | AsyncIterable<Uint8Array>) {
+  let length = 0
+  let hash = createHash('md5')
+  let broken: { readonly cause: unknown } | undefined
+  async function* measuring(chunks: AsyncIterable<Uint8Array>) {
+    try {
+      for await (const chunk of chunks) {
+        length += chunk.length
+        hash.update(chunk)
+        yield chunk
+      }
+    } catch (cause) {
+      broken = { cause }
+      throw cause
+    }
+  }
+  return {
+    bytes() {
+      if (!(content instanceof Uint8Array)) return measuring(content)
+      length = content.length
+      hash = createHash('md5').update(content)
+      return content
+    },
+    /** By what the body's source threw. */
+    get broken() {
+      return broken
+    },
+    measures: () => ({ length, digest: digested(hash) }),
+  }
+}
