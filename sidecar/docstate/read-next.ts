@@ -10,15 +10,16 @@ import type { Registration } from './types.ts'
  * The document that a handler gives, as it will be in CouchDB. What JavaScript lets through and the types do not is found
  * here, once: getters, proxies and a `toJSON` have had their say, and a later change has no effect. Throws `Reject`.
  */
-export function readNext(given: unknown, { type, state }: Registration, machines: Machines): Doc & { state: string } {
+export function readNext(given: unknown, registration: Registration, machines: Machines): Doc & { state: string } {
+  const { type, state, byMachine } = registration
   const who = `the handler of ${type} in ${state}`
   const next = plain(given, who)
   if (!isObject(next) || typeof next.state !== 'string' || next.type !== type) {
     throw bad(`${who} gave ${described(next)}; expected a document of type ${type} with a state`)
   }
   const declared = machines[type]
-  const { next: targets, renamed } = declared?.[state] ?? {}
-  if (declared && next.state !== state && next.state !== renamed && targets?.[next.state] !== 'sidecar') {
+  if (!declared || byMachine || next.state === state) return next as Doc & { state: string }
+  if (declared[state]?.next?.[next.state] !== 'sidecar') {
     throw bad(`the machine of ${type} has no transition from ${state} to ${next.state} for the sidecar`)
   }
   return next as Doc & { state: string }

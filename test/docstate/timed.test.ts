@@ -10,9 +10,9 @@ import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 const timeout = { afterMs: 700, next: 'gone' }
 const machines = {
-  offer: { open: { next: { gone: 'sidecar' }, timeout }, gone: {} },
-  question: { asked: { mode: 'safe', next: { answered: 'client', gone: 'sidecar' }, timeout }, answered: {}, gone: {} },
-  job: { begun: { mode: 'unsafe', next: { done: 'sidecar', gone: 'sidecar' }, timeout }, done: {}, gone: {} },
+  offer: { open: { timeout }, gone: {} },
+  question: { asked: { mode: 'safe', next: { answered: 'client' }, timeout }, answered: {}, gone: {} },
+  job: { begun: { mode: 'unsafe', next: { done: 'sidecar' }, timeout }, done: {}, gone: {} },
 } as const
 
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
