@@ -10,7 +10,7 @@ import {
   type Fault,
   type FaultyProxy,
 } from '../support/faulty-proxy.ts'
-import type { SeenRequest } from '../support/proxy-exchange.ts'
+import type { SeenRequest } from '../../sidecar/testing/proxy-exchange.ts'
 import { sample } from '../support/thorough.ts'
 import { linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 import type { NewDevice, Registration } from './registration.ts'

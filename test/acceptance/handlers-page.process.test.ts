@@ -27,6 +27,7 @@ async function createProject(files: readonly (readonly [path: string, text: stri
   await mkdir(join(folder, 'node_modules'))
   const link = (name: string, to: string) => symlink(to, join(folder, 'node_modules', name))
   await link('couchdb-sidecar', root)
+  await link('couchdb-sidecar-embedded', join(root, 'embedded'))
   for (const name of ['typescript', 'tsx', '@types']) await link(name, join(root, 'node_modules', name))
   return folder
 }
@@ -34,16 +35,17 @@ async function createProject(files: readonly (readonly [path: string, text: stri
 test('the files of the page compile, their tests pass, and a sidecar loads them', { timeout: 180_000 }, async () => {
   const page = await readFile(join(root, 'docs/handlers.md'), 'utf8')
   const files = [...page.matchAll(FILE)].map(([, path, text]) => [path!, text!] as const)
+  const tests = files.map(([path]) => path).filter((path) => path.startsWith('test/'))
   const handlers = files.filter(([path]) => path.startsWith('handlers/')).map(([path]) => path)
   expect(handlers).toHaveLength(8)
   const folder = await createProject(files)
-  const { NODE_OPTIONS: _, NODE_V8_COVERAGE: __, ...env } = process.env
+  const { NODE_OPTIONS: _, NODE_V8_COVERAGE: __, COUCHDB_URL: ___, ...env } = process.env
   const inside = (...args: string[]) =>
     promisify(execFile)(process.execPath, args, { cwd: folder, env }).catch((thrown: Error & { stdout?: string }) => {
       throw new Error(thrown.stdout ?? thrown.message)
     })
   await inside('node_modules/typescript/bin/tsc')
-  const tested = await inside('--import', 'tsx', '--test', 'test/shop.test.ts', 'test/recipes.test.ts')
-  expect(tested.stdout).toMatch(/pass 9\n/)
+  const tested = await inside('--import', 'tsx', '--test', ...tests)
+  expect(tested.stdout).toMatch(/pass 12\n/)
   for (const path of handlers) await loadHandlers([join(folder, path)])
 })

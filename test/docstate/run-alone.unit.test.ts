@@ -12,7 +12,7 @@ import {
   type Machines,
   type TypedHandler,
 } from '../../sidecar/index.ts'
-import { run } from '../../sidecar/testing.ts'
+import { run } from '../../sidecar/testing/testing.ts'
 
 const machines = defineMachines({
   order: {

@@ -1,6 +1,6 @@
 /** What can happen to a request on its way to CouchDB and back. Faults are made of an exchange's tools; add your own. */
 import { Readable } from 'node:stream'
-import type { Answer, Exchange } from './proxy-exchange.ts'
+import type { Answer, Exchange } from '../../sidecar/testing/proxy-exchange.ts'
 
 export type Fault = (exchange: Exchange) => void | Promise<void>
 

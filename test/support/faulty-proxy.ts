@@ -4,10 +4,10 @@ import type { AddressInfo, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { couchUrl } from './couchdb.ts'
 import { pass, type Fault } from './faults.ts'
-import { openExchange, type SeenRequest } from './proxy-exchange.ts'
+import { openExchange, type SeenRequest } from '../../sidecar/testing/proxy-exchange.ts'
 
 export * from './faults.ts'
-export type { SeenRequest } from './proxy-exchange.ts'
+export type { SeenRequest } from '../../sidecar/testing/proxy-exchange.ts'
 
 export interface FaultyProxy {
   /** The server's URL, credentials and all, by way of the proxy. */

@@ -11,7 +11,7 @@ import {
 import { allBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
 import { couchUrl, createTestCouch, deleteDb, startPrivateCouch, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { Exchange } from '../../support/proxy-exchange.ts'
+import type { Exchange } from '../../../sidecar/testing/proxy-exchange.ts'
 import { pass, startFaultyProxy, type Fault, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 
 export const settings = { update_db: true, max_event_delay: 25, max_write_delay: 25, sweep_interval: 60_000 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import http from 'node:http'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 
 /** A request as the proxy saw it. */
 export interface SeenRequest {
@@ -9,7 +9,8 @@ export interface SeenRequest {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: http.IncomingHttpHeaders
-  /** As text: attachments would not survive. */
+  readonly bytes: Buffer
+  /** The same as text. */
   readonly body: string
 }
 
@@ -45,12 +46,16 @@ export async function openExchange(
   const gone = new AbortController()
   const left = new Promise((resolve) => response.once('close', resolve)).then(() => gone.abort())
   const url = new URL(incoming.url ?? '/', upstream)
+  const bytes = await buffer(incoming)
   const request = {
+    bytes,
+    get body() {
+      return bytes.toString()
+    },
     method: incoming.method ?? 'GET',
     path: url.pathname,
     query: url.searchParams,
     headers: incoming.headers,
-    body: await text(incoming),
   }
   return {
     request,
@@ -65,7 +70,7 @@ export async function openExchange(
       }
       gone.signal.addEventListener('abort', giveUp, { once: true })
       if (gone.signal.aborted) giveUp()
-      outgoing.end(request.body)
+      outgoing.end(bytes)
       const [answer] = (await once(outgoing, 'response')) as [http.IncomingMessage]
       return { status: answer.statusCode ?? 502, headers: answer.headers, body: answer }
     },

@@ -1,0 +1,104 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openExchange, type Answer, type Exchange, type SeenRequest } from './proxy-exchange.ts'
+
+/** What becomes of a write of the worker: `cut` after it was stored, or something happens before it. */
+export type OnWrite = { readonly kind: 'lose-answer' } | { readonly kind: 'before'; readonly act: () => Promise<void> }
+
+/** The way from a worker to CouchDB: what can happen on it is done here, and CouchDB is the real one. */
+export interface WorkerConnection {
+  /** CouchDB, as the worker knows it, with its credentials. */
+  readonly url: string
+  /** What is to become of the worker's next write of this document. */
+  onWrite(id: string, what: OnWrite): void
+  /** Resolves when no request has been under way for a moment; feeds do not count. */
+  whenIdle(): Promise<void>
+  /** Breaks all connections and takes no other: as when the worker is killed. */
+  cut(): Promise<void>
+}
+
+/** Longer than the worker takes between two requests that follow from each other. Milliseconds. */
+const MOMENT_MS = 40
+/** A handler may ask for something again and again. */
+const LONGEST_MS = 10_000
+
+/**
+ * @param upstream CouchDB, with credentials
+ * @param aheadMs how far the worker's clock is ahead: the times of CouchDB's answers are set forward as far
+ */
+export async function openWorkerConnection(upstream: string, aheadMs: () => number): Promise<WorkerConnection> {
+  const target = new URL(new URL(upstream).origin)
+  const planned: { readonly id: string; readonly what: OnWrite }[] = []
+
+  let underWay = 0
+  let lastAt = performance.now()
+
+  async function counted(exchange: Exchange): Promise<void> {
+    if (exchange.request.query.has('feed')) return meet(exchange)
+    underWay += 1
+    await meet(exchange).finally(() => {
+      underWay -= 1
+      lastAt = performance.now()
+    })
+  }
+
+  async function pass(exchange: Exchange): Promise<void> {
+    await exchange.send(inTime(await exchange.forward()))
+    exchange.end()
+  }
+
+  async function meet(exchange: Exchange): Promise<void> {
+    const { what } = takePlanned(idsWritten(exchange.request)) ?? {}
+    if (what?.kind === 'before') await what.act()
+    if (what?.kind !== 'lose-answer') return pass(exchange)
+    for await (const _ of (await exchange.forward()).body);
+    exchange.cut()
+  }
+
+  function takePlanned(ids: readonly string[]) {
+    const at = planned.findIndex(({ id }) => ids.includes(id))
+    return at < 0 ? undefined : planned.splice(at, 1)[0]
+  }
+
+  function inTime(answer: Answer): Answer {
+    const { date } = answer.headers
+    if (date === undefined) return answer
+    return { ...answer, headers: { ...answer.headers, date: new Date(Date.parse(date) + aheadMs()).toUTCString() } }
+  }
+
+  const server = http.createServer((incoming, response) => {
+    openExchange(target, incoming, response, () => Promise.resolve())
+      .then(counted)
+      .catch(() => response.destroy())
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = new URL(upstream)
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    url: url.href.replace(/\/$/, ''),
+    onWrite: (id, what) => void planned.push({ id, what }),
+    async whenIdle() {
+      const began = performance.now()
+      for (let now = began; now - began < LONGEST_MS; now = performance.now()) {
+        if (underWay === 0 && now - Math.max(lastAt, began) > MOMENT_MS) return
+        await sleep(5)
+      }
+    },
+    async cut() {
+      if (!server.listening) return
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+function idsWritten({ method, path, body }: SeenRequest): readonly string[] {
+  if (method === 'PUT') return [decodeURIComponent(path.split('/').slice(2).join('/'))]
+  if (method !== 'POST' || !path.endsWith('/_bulk_docs')) return []
+  const { docs } = JSON.parse(body) as { readonly docs: readonly { readonly _id: string }[] }
+  return docs.map(({ _id }) => _id)
+}
