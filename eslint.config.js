@@ -23,7 +23,7 @@ const layers = [
   ['feed', 'workers'],
   ['events'],
   ['feature'],
-  ['metrics'],
+  ['metrics', 'tracing'],
   ['http'],
   ['couch'],
   ['core'],

@@ -22,6 +22,7 @@ import { createRecheck, type Recheck } from './http/recheck.ts'
 import { createLiveSettings, type LiveSettings } from './live-settings/live-settings.ts'
 import { createMailer, type Mailer } from './mail/mailer.ts'
 import type { Templates } from './mail/templates.ts'
+import { loadTracing, type Tracing } from './tracing/tracing.ts'
 import { ROLE } from './workers/documents.ts'
 import { createRegistry, type Registry } from './workers/registry.ts'
 
@@ -57,6 +58,8 @@ export interface Platform extends PlatformOptions {
   /** Limits requests that write or hold documents, so that short ones find a free connection. */
   readonly turns: Semaphore
   readonly events: Events
+  /** Undefined where the process has no tracer. */
+  readonly tracing: Tracing | undefined
   readonly live: LiveSettings
   /** Whether the server's databases are written down as events. Without them, all databases are looked at more often. */
   readonly areTold: () => boolean
@@ -96,6 +99,8 @@ export async function startPlatform(
   signal: AbortSignal,
 ): Promise<Platform> {
   const { config, random, log } = options
+  const tracing = await loadTracing(log)
+  if (tracing) acquire(tracing)
   const clock = createCouchClock(options.clock, log)
   const events = createEvents({ log })
   const embedded = config.couchdbUrl === undefined
@@ -119,6 +124,7 @@ export async function startPlatform(
     ...options,
     ...{
       clock,
+      tracing,
       signal,
       embedded,
       couch,

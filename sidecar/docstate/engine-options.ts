@@ -7,6 +7,7 @@ import type { Database } from '../couch/database.ts'
 import type { Seq } from '../couch/documents.ts'
 import type { Events } from '../events/channels.ts'
 import type { CheckpointStore } from '../feed/checkpoint-store.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 import type { Registry } from '../workers/registry.ts'
 import type { Partition } from '../workers/partitioning.ts'
 import type { DispatchTable } from './classify.ts'
@@ -26,6 +27,8 @@ export interface EngineOptions {
   readonly workers: Registry
   /** Where what happens is told; for handlers, as `ctx.events`. */
   readonly events: Events
+  /** Makes spans of what happens to documents. Default none. */
+  readonly tracing?: Tracing | undefined
   /** Name of this worker, as it stands in claims. */
   readonly worker: string
   readonly clock: Clock

@@ -43,6 +43,7 @@ import { createRescue } from './rescue.ts'
 import { createSaveOutcome } from './save-outcome.ts'
 import { createShadows } from './shadows.ts'
 import { createStartTimeout } from './start-timeout.ts'
+import { createTraces, untraced } from './traces.ts'
 import { createWriteDoc } from './write-doc.ts'
 import { declaredStates, type UndeclaredCount } from './undeclared.ts'
 import { createWaits } from './waits.ts'
@@ -54,7 +55,7 @@ import { ownLimits } from './handler-limits.ts'
  * aborted, what is taken up is given back.
  */
 export function createParts(options: EngineOptions, signal: AbortSignal, closing: AbortSignal) {
-  const { database, mailer, workers, events, worker, clock, random, log } = options
+  const { database, workers, events, worker, clock, random, log } = options
   const {
     counts = new Counters(),
     byteBudget = createByteBudget(12 * 1024 * 1024),
@@ -68,6 +69,8 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     visit,
   } = options
   const { machines } = options.table
+  const traces = options.tracing ? createTraces(options.tracing, database.name) : untraced
+  const mailer = traces.mail(options.mailer)
   const partition = withKeys(options.partition ?? everything, () => current.keyed.length > 0)
   const ticks = () => clock.ticks()
   const waits = visit?.waits ?? createWaits(ticks)
@@ -80,19 +83,25 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
   const branchCheck = createBranchCheck({ database, askHeld, clock, random, signal })
   const telemetry = createTelemetry(events, database.name, ticks, counts)
-  const execute = createExecute({
-    ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, clock, signal, log },
-  })
+  const execute = traces.handler(
+    createExecute({
+      ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, clock, signal, log },
+    }),
+  )
   const tell = createOutcomeLog({ database: database.name, clock, log, signal })
-  const saveOutcome = createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log })
+  const saveOutcome = traces.save(
+    createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log }),
+  )
   const lookAgain = (id: string) => dispatch.lookAgain(id)
   const queueOf = createHandlerQueues(byteBudget, lookAgain, (registration, keys) =>
-    createRunAttempt({
-      ...{ registration, keys, claims, execute, saveOutcome, quarantine, telemetry, ticks, closing },
-      limit: limits.of(registration),
-      unread: () => watch.lag.changes,
-      winClaim: createWinClaim({ registration, claims, branchCheck, telemetry, log, closing }),
-    }),
+    traces.attempt(
+      createRunAttempt({
+        ...{ registration, keys, claims, execute, saveOutcome, quarantine, telemetry, ticks, closing },
+        limit: limits.of(registration),
+        unread: () => watch.lag.changes,
+        winClaim: traces.claim(createWinClaim({ registration, claims, branchCheck, telemetry, log, closing })),
+      }),
+    ),
   )
   let current = workOut(options.table)
   const classify: Classify = (doc, now) => current.classify(doc, now)

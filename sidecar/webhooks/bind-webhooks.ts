@@ -1,6 +1,7 @@
 import { ConfigError } from '../core/errors.ts'
 import { isAmong } from '../core/glob.ts'
 import type { LoadedHandlers } from '../docstate/handlers.ts'
+import { loadTracing } from '../tracing/tracing.ts'
 import { webhookUrl } from './webhook.ts'
 import { createWebhookClient, type WebhookClient } from './webhook-client.ts'
 
@@ -65,7 +66,7 @@ export async function withWebhooks(
   version: string,
   work: (bound: LoadedHandlers) => Promise<void>,
 ): Promise<void> {
-  const client = createWebhookClient({ keys, version, now: Date.now })
+  const client = createWebhookClient({ keys, version, now: Date.now, tracing: await loadTracing() })
   try {
     await work(bindWebhooks(handlers, client))
   } finally {

@@ -1,7 +1,9 @@
 import { Agent, type Dispatcher } from 'undici'
 import { Reject } from '../core/errors.ts'
+import { failureOf } from '../core/failure.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Context } from '../docstate/types.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 import { readAnswer } from './read-answer.ts'
 import { signatureHeaders } from './sign.ts'
 
@@ -12,6 +14,8 @@ export interface WebhookClientOptions {
   readonly version: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
+  /** Makes a span of each call, and tells the receiver which. Default none. */
+  readonly tracing?: Tracing | undefined
 }
 
 export interface WebhookClient {
@@ -30,7 +34,7 @@ const CONNECT_MS = 10_000
 const LONGEST_ANSWER = 8_000_000
 
 /** Calls handlers that are programs elsewhere. Follows no redirect; how long a call lasts is the handler's `timeout`. */
-export function createWebhookClient({ keys, version, now }: WebhookClientOptions): WebhookClient {
+export function createWebhookClient({ keys, version, now, tracing }: WebhookClientOptions): WebhookClient {
   const agent = new Agent({
     connect: { timeout: CONNECT_MS },
     maxResponseSize: LONGEST_ANSWER,
@@ -52,6 +56,28 @@ export function createWebhookClient({ keys, version, now }: WebhookClientOptions
     return { status, headers: received, text: await answer.text() }
   }
 
+  async function askTraced(tracing: Tracing, ...[url, body, headers, signal]: Parameters<typeof ask>) {
+    const attributes = {
+      'http.request.method': 'POST',
+      'url.full': url.origin + url.pathname,
+      'server.address': url.hostname,
+    }
+    const trace = tracing.begin('POST', { kind: 'CLIENT', attributes })
+    try {
+      const answer = await trace.run(() => {
+        tracing.inject(headers)
+        return ask(url, body, headers, signal)
+      })
+      const { status } = answer
+      trace.set({ 'http.response.status_code': status })
+      trace.end(status >= 400 ? { code: `http_${status}`, reason: `the answer is ${status}` } : undefined)
+      return answer
+    } catch (thrown) {
+      trace.end(failureOf(thrown))
+      throw thrown
+    }
+  }
+
   return {
     async call(address, doc, { key, attempt, database, signal }) {
       const url = new URL(address)
@@ -63,7 +89,8 @@ export function createWebhookClient({ keys, version, now }: WebhookClientOptions
         ...{ 'sidecar-database': database, 'sidecar-attempt': String(attempt) },
         'user-agent': `couchdb-sidecar/${version}`,
       }
-      const answer = await ask(url, body, headers, signal).catch((thrown: unknown) => {
+      const asking = tracing ? askTraced(tracing, url, body, headers, signal) : ask(url, body, headers, signal)
+      const answer = await asking.catch((thrown: unknown) => {
         const { code, message } = thrown as { code?: unknown; message?: unknown }
         if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') {
           throw new Reject('bad_answer', `${name}: expected at most ${LONGEST_ANSWER} bytes, got more`)
