@@ -46,6 +46,15 @@ export class RateLimit {
     return this.#waiting.size > 0
   }
 
+  /** Whether one may begin at once, and does. */
+  tryEnter(): boolean {
+    if (this.#waiting.size > 0 || !this.#hasStarts()) return false
+    const used = this.#used
+    if (this.#nextStart() <= this.#clock.now()) return true
+    this.#used = used
+    return false
+  }
+
   /** Resolves when one may begin; rejects with the signal's reason. */
   async enter(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
@@ -98,12 +107,15 @@ export class RateLimit {
     this.#asked = { at: began, tookMs: this.#clock.ticks() - began }
   }
 
-  /** Starts whose time has gone by are left out, as long as there are enough for those who wait. */
+  /**
+   * Starts whose time has gone by are left out, as long as there are enough for those who wait. Those of the same millisecond
+   * begin together: no timer is finer, and one for each would be a millisecond for each.
+   */
   #nextStart(): number {
     const { first, apartMs, count } = this.#starts
     const gone = Math.floor((this.#clock.now() - first) / apartMs)
-    const next = Math.max(this.#used, Math.min(gone, count - this.#waiting.size))
+    const next = Math.max(this.#used, Math.min(gone, count - Math.max(1, this.#waiting.size)))
     this.#used = next + 1
-    return Math.ceil(first + next * apartMs)
+    return Math.floor(first + next * apartMs)
   }
 }

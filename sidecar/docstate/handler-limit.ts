@@ -57,6 +57,7 @@ export class HandlerLimit {
 
   /** Waits for a start within the limit. Answers whether the handler may begin: not where it is paused, or the signal aborts. */
   async mayStart(signal: AbortSignal): Promise<boolean> {
+    if (!this.isPaused && !signal.aborted && this.#rate?.tryEnter()) return true
     for (let rate = this.#rate; rate && !this.isPaused && !signal.aborted; rate = this.#rate) {
       const entered = await untilAny([signal, this.#changed.signal], (until) => rate.enter(until)).then(
         () => true,
