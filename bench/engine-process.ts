@@ -10,6 +10,7 @@ import type * as clients from '../sidecar/couch/client.ts'
 import type * as controls from '../sidecar/docstate/control.ts'
 import type * as engines from '../sidecar/docstate/engine.ts'
 import type * as channels from '../sidecar/events/channels.ts'
+import type * as histories from '../sidecar/history/history-writer.ts'
 import type * as registries from '../sidecar/workers/registry.ts'
 import type { EngineJob } from './engine.ts'
 
@@ -21,10 +22,11 @@ const { createControl } = (await built('docstate/control.js')) as typeof control
 const { createEngine } = (await built('docstate/engine.js')) as typeof engines
 
 const { createEvents } = (await built('events/channels.js')) as typeof channels
+const { HistoryWriter } = (await built('history/history-writer.js')) as typeof histories
 const { createRegistry } = (await built('workers/registry.js')) as typeof registries
 
 keepHeapSmall()
-const { url, name, mode, count, machines, hasOptions } = JSON.parse(process.argv[2]!) as EngineJob
+const { url, name, mode, count, machines, hasOptions, history } = JSON.parse(process.argv[2]!) as EngineJob
 const couch = createCouch({ url })
 const control = createControl(machines)
 let ran = 0
@@ -53,9 +55,17 @@ const engine = createEngine({
   log,
 })
 const stopping = new AbortController()
+const [clock, random] = [systemClock, Math.random]
+const writer =
+  history === undefined ? undefined : new HistoryWriter({ couch, name: history, worker: 'bench', clock, random, log })
+if (writer) events.subscribe('entry:ended', ({ event }) => writer.add(event))
+const recorded = new AbortController()
+const recording = writer?.run(recorded.signal)
 const [began, cpu] = [performance.now(), process.cpuUsage()]
 const running = engine.run(stopping.signal)
 while (ran < count || engine.health().inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+recorded.abort(new Error('all are done'))
+await recording // what waits is written first
 const seconds = (performance.now() - began) / 1000
 const { user, system } = process.cpuUsage(cpu)
 stopping.abort(new Error('done'))

@@ -11,6 +11,8 @@ export interface EngineJob {
   readonly machines: Machines
   /** With a key that every thousandth document has, and a limit that is never reached. */
   readonly hasOptions?: boolean
+  /** Writes a document for each entry that has ended, in databases whose names begin so. */
+  readonly history?: string
 }
 
 export interface EngineResult {

@@ -2,6 +2,7 @@
 import type { Machines } from '../ddocs/machine.ts'
 import type { Couch } from '../sidecar/couch/client.ts'
 import type { Database } from '../sidecar/couch/database.ts'
+import { historyDatabases } from '../sidecar/history/history-databases.ts'
 import { runLimit, runLoop } from './baselines.ts'
 import { dropDatabase, orderMachines } from './database.ts'
 import { runEngine } from './engine.ts'
@@ -87,6 +88,13 @@ export async function measureThroughput(options: ThroughputOptions): Promise<Lin
         await time(nameOf(mode, version), version, machines, ({ name }) =>
           runEngine(version.folder, { url, name, mode, count, machines }),
         )
+      if (!guarded && mode === 'safe')
+        await time(WITH_HISTORY, own!, machines, async ({ name }) => {
+          const history = `${name}-history`
+          const result = await runEngine(own!.folder, { url, name, mode, count, machines, history })
+          for (const week of await historyDatabases(couch, history, NEVER)) await couch.db(week).drop()
+          return result
+        })
       if (!guarded)
         await time(withOptions(mode), own!, machines, ({ name }) =>
           runEngine(own!.folder, { url, name, mode, count, machines, hasOptions: true }),
@@ -115,6 +123,10 @@ export async function measureThroughput(options: ThroughputOptions): Promise<Lin
         lines.push(line(withOptions(mode)))
         const loss = of(withOptions(mode)).perSecond / engine.perSecond
         lines.push(ratio(`${withOptions(mode)} / without`, loss, OPTIONS_GOAL))
+        if (mode === 'safe') {
+          lines.push(line(WITH_HISTORY))
+          lines.push(ratio(`${WITH_HISTORY} / without`, of(WITH_HISTORY).perSecond / engine.perSecond, undefined))
+        }
       }
       if (mode === 'unsafe') {
         const server = engine.serverMs / limit.serverMs
@@ -129,6 +141,8 @@ export async function measureThroughput(options: ThroughputOptions): Promise<Lin
   return lines
 }
 
+const NEVER = new AbortController().signal
+const WITH_HISTORY = 'safe handler with a history'
 const withOptions = (mode: string) => `${mode} handler with a key and a limit`
 
 const nameOf = (mode: string, { name }: Version) => `${mode} handler${name && ` of ${name}`}`

@@ -40,3 +40,11 @@ test.each(pages)('%s', (page) => {
   )
   expect([...links, ...tests, ...code].flat()).toEqual([])
 })
+
+test('the pages that the code refers to are there', () => {
+  const missing = files
+    .filter((file) => /\.[cm]?[jt]sx?$/.test(file) && !file.includes('/dist/'))
+    .flatMap((file) => [...readFileSync(join('.', file), 'utf8').matchAll(/\bdocs\/[\w/-]+\.md\b/g)].map(String))
+    .filter((page) => !existsSync(page))
+  expect([...new Set(missing)]).toEqual([])
+})
