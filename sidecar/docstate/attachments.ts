@@ -31,7 +31,7 @@ export interface AttachmentsOptions {
   readonly clock: Pick<Clock, 'ticks'>
 }
 
-/** A body that is no longer is held, and can be sent again when its answer is lost. */
+/** A body that is no longer is held, can be sent again when its answer is lost, and takes CouchDB no time. */
 const MOST_HELD = 1024 * 1024
 const SHORT_MS = 60_000
 /** No claim is believed longer (`lease-watch.ts`), so no body may take longer. */
@@ -40,6 +40,9 @@ const LONGEST_MS = 600_000
 /** MD5, as CouchDB writes it. */
 const digested = (hash: Hash) => `md5-${hash.digest('base64')}`
 export const digestOf = (bytes: Uint8Array): string => digested(createHash('md5').update(bytes))
+
+/** As far as a header of HTTP can hold it. */
+const TYPE = /^[\w.+-]+\/[\w.+-]+[\t\x20-\x7e]*$/
 
 export const ANY_TYPE = 'application/octet-stream'
 
@@ -51,7 +54,10 @@ export async function readAttachment(
   signal: AbortSignal,
 ): Promise<Attachment | undefined> {
   const found = await database.attachment(id, name, signal)
-  return found && { type: found.type, body: Readable.from(found.bytes, { objectMode: false }) }
+  if (!found) return undefined
+  const body = Readable.from(found.bytes, { objectMode: false })
+  body.on('error', () => undefined) // who reads it is told; where no one does any more, it must not end the process
+  return { type: found.type, body }
 }
 
 /**
@@ -65,14 +71,11 @@ export async function attach(
   body: AttachmentBody,
   type: string,
 ): Promise<void> {
-  if (typeof name !== 'string' || name === '' || name.startsWith('_')) {
-    throw new Reject(
-      'bad_attachment',
-      `ctx.attach: expected a name that does not begin with _, got ${inspect(name, SHOWN)}`,
-    )
-  }
-  if (attempt.stopped) throw attempt.stopped
+  check(name, (given) => given !== '' && !given.startsWith('_'), 'a name that does not begin with _')
+  check(type, (given) => TYPE.test(given), 'a MIME type, such as image/jpeg')
+  attempt.signal.throwIfAborted()
   const content = await held(chunksOf(body))
+  const isShort = content instanceof Uint8Array && content.length <= MOST_HELD
   const measured = createMeasured(content)
   let isSent = false
 
@@ -80,7 +83,7 @@ export async function attach(
     if (isSent && !(content instanceof Uint8Array)) throw new NotSent(notTwice(name))
     isSent = true
     try {
-      const options = { signal: attempt.signal, timeoutMs: content instanceof Uint8Array ? SHORT_MS : LONGEST_MS }
+      const options = { signal: attempt.signal, timeoutMs: isShort ? SHORT_MS : LONGEST_MS }
       const rev = await database.attach(doc, name, { type, bytes: measured.bytes() }, options)
       return { kind: 'stored', rev }
     } catch (thrown) {
@@ -88,13 +91,14 @@ export async function attach(
       if (!isCouchError(thrown) || thrown.code === 'unauthorized') throw thrown
       const { code, error, reason } = thrown
       if (code === 'too_large') return { kind: 'refused', code, reason } // a proxy's, too
-      return writtenFrom({ id: doc._id, reason, ...(error !== undefined && { error }) })
+      if (error === undefined) throw thrown
+      return writtenFrom({ id: doc._id, error, reason })
     }
   }
 
   await attempt.mutex(async () => {
-    if (attempt.stopped) throw attempt.stopped
-    if (!(content instanceof Uint8Array)) await prolong(writeDoc, clock, attempt)
+    attempt.signal.throwIfAborted()
+    if (!isShort) await prolong(writeDoc, clock, attempt)
     const asked = clock.ticks()
     const outcome = await writeDoc(attempt, attempt.doc, { write }).catch((thrown: unknown) => {
       throw thrown instanceof NotSent ? thrown.cause : thrown
@@ -106,6 +110,11 @@ export async function attach(
     const { _attachments: others } = attempt.doc
     attempt.doc = { ...attempt.doc, _attachments: { ...(isObject(others) ? others : {}), [name]: stub } }
   })
+}
+
+function check(given: unknown, isFit: (text: string) => boolean, expected: string): void {
+  if (typeof given === 'string' && isFit(given)) return
+  throw new Reject('bad_attachment', `ctx.attach: expected ${expected}, got ${inspect(given, SHOWN)}`)
 }
 
 async function prolong(writeDoc: WriteDoc, clock: Pick<Clock, 'ticks'>, attempt: Attempt): Promise<void> {

@@ -1,14 +1,15 @@
 /** Attachments of documents: read and written by handlers as streams, beside claims, renewals and the edits of others. */
 import { createHash, randomBytes } from 'node:crypto'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
-import { freshDb } from '../support/couchdb.ts'
+import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { docstateIn, startRig, stateOf } from './rig.ts'
+import { cutAfterUpstream, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 const photo = { content_type: 'image/jpeg', data: Buffer.from('a photo').toString('base64') }
 const order = { _id: 'o', type: 'order', state: 'paid' }
@@ -142,9 +143,13 @@ test.each([
   ['a number', 'a', 5],
   ['no name', '', 'text'],
   ['a name of CouchDB', '_design', 'text'],
-])('%s is refused, and the document goes to error', async (_, name, body) => {
+  ['a type that is none', 'a', 'text', 'jpeg'],
+  ['a type with a line break', 'a', 'text', 'text/plain\r\nx-evil: 1'],
+])('%s is refused, and the document goes to error', async (_, name, body, type?: string) => {
   const db = await freshDb('attachments')
-  await startRig(db, (control) => control.unsafe('order', 'paid', (_doc, ctx) => ctx.attach(name, body as string)))
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', (_doc, ctx) => ctx.attach(name, body as string, type)),
+  )
   await db.put(order)
   await reaches(db, 'error')
   expect(await db.get('o')).toMatchObject({ error: { code: 'bad_attachment' } })
@@ -165,4 +170,68 @@ test('a handler reads attachments of documents of other databases', async () => 
   await db.put(order)
   await reaches(db, 'shipped')
   expect(await db.get('o')).toMatchObject({ logo: 'image/svg+xml: a photo' })
+})
+
+test('a body that is not read, or not to its end, holds up nothing and ends nothing', async () => {
+  const db = await freshDb('attachments')
+  const left: Readable[] = []
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc, ctx) => {
+      const [unread, half] = [(await ctx.attachment('long'))!.body, (await ctx.attachment('long'))!.body]
+      for await (const _ of half) break
+      const piped = (await ctx.attachment('long'))!.body.pipe(new PassThrough()) // into what takes nothing
+      left.push(unread, piped)
+      return { ...doc, state: 'shipped' }
+    }),
+  )
+  const { _id, ...fields } = order
+  const rev = await db.put({ _id, ...fields, state: 'draft' })
+  await db.attach({ ...order, _rev: rev }, 'long', { type: 'x/y', bytes: randomBytes(20 * MEGABYTE) })
+  await db.put({ ...(await db.get('o')), state: 'paid' })
+  await reaches(db, 'shipped')
+  for (const body of left) body.destroy()
+})
+
+test('what is attached after the handler has ended is refused, and the document is as it was saved', async () => {
+  const db = await freshDb('attachments')
+  const late = createLatch()
+  let refused: unknown
+  await startRig(db, (control) =>
+    control.unsafe('order', 'paid', async (doc, ctx) => {
+      void late.opened.then(() => ctx.attach('late', 'x')).catch((thrown: unknown) => (refused = thrown))
+      return { ...doc, state: 'shipped' }
+    }),
+  )
+  await db.put(order)
+  await reaches(db, 'shipped')
+  const { _rev } = await db.get('o')
+  late.open()
+  await eventually(() => expect(refused).toMatchObject({ message: 'the handler has ended' }))
+  expect((await db.get('o'))._rev).toBe(_rev)
+})
+
+test.each([
+  ['is sent again', 100, 1],
+  ['of a long stream fails the try, and the next one attaches it', 3 * MEGABYTE, 2],
+])('what was stored without an answer %s', async (_, length, tries) => {
+  const [{ name }, proxy] = [await freshDb('attachments'), await startFaultyProxy()]
+  const db = createTestCouch({ url: proxy.url }).db(name)
+  let runs = 0
+  await startRig(db, (control) =>
+    control.unsafe(
+      'order',
+      'paid',
+      async (doc, ctx) => {
+        runs += 1
+        await ctx.attach('body', Readable.from([Buffer.alloc(length, 'x')]))
+        return { ...doc, state: 'shipped' }
+      },
+      { backoff: { baseMs: 100 } },
+    ),
+  )
+  proxy.next(cutAfterUpstream, ({ method, path }) => method === 'PUT' && path.endsWith('/body'))
+  await db.put(order)
+  await reaches(db, 'shipped')
+  expect(runs).toBe(tries)
+  expect((await read(db, 'body'))?.text).toHaveLength(length)
 })
