@@ -130,6 +130,22 @@ test('what curl sends as a form is stored as the JSON it is', async () => {
   expect(await couch.db('forms').get('a')).toMatchObject({ type: 'device' })
 })
 
+test('an attachment whose body breaks off is not stored', async () => {
+  const { couch } = await startCouch()
+  const db = couch.db('attached')
+  await db.create()
+  const _rev = await db.put({ _id: 'a' })
+  async function* breaks() {
+    yield Buffer.alloc(100_000)
+    await sleep(50)
+    throw new Error('the source is gone')
+  }
+  const content = { type: 'text/plain', bytes: breaks() }
+  await expect(db.attach({ _id: 'a', _rev }, 'half', content)).rejects.toThrow('the source is gone')
+  await sleep(300)
+  expect(await db.get('a')).toEqual({ _id: 'a', _rev })
+})
+
 test('a request that fails inside the server does not end it', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('bad').create()

@@ -14,6 +14,7 @@
  * - A document that was replicated is shown to `validate_doc_update` with the history of the one before it. That would be
  *   written into the document itself, which is then taken for the one that is there: what a client has changed is lost
  *   without a word.
+ * - An attachment whose body breaks off is not stored. It would be, as an empty one.
  */
 import './mends.ts' // before what it mends is read
 import { AsyncLocalStorage } from 'node:async_hooks'

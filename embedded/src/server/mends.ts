@@ -31,6 +31,15 @@ const MENDS: readonly (readonly [file: RegExp, from: string, to: string])[] = [
       return db
     })`,
   ],
+  [
+    /[\\/]express-pouchdb[\\/]lib[\\/]utils\.js$/,
+    `if (err) {
+      return next(err);
+    }
+    req.rawBody = string;`,
+    `if (err) return exports.sendJSON(res, 400, { error: 'bad_request', reason: 'The body is not whole.' })
+    req.rawBody = string;`,
+  ],
 ]
 
 interface Compiling {
