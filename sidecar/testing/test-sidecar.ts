@@ -54,8 +54,8 @@ export interface TestSidecar {
   /** Resolves when no document asks for anything now: each is done with, in `error`, parked, or waits for a later time. */
   settled(options?: WaitOptions): Promise<void>
   /**
-   * Sets the clock forward, CouchDB's too: tries, ends of states and schedules within that time are due. Handlers that run keep their
-   * claims. Follow it by `until` or `settled`.
+   * Sets the clock forward, CouchDB's too: tries, ends of states and schedules within that time are due. Up to two minutes more
+   * go by. Handlers that run keep their claims. Follow it by `until` or `settled`.
    */
   advance(time: Duration): Promise<void>
   /** As `kill -9` and a power cut: nothing of the worker reaches CouchDB from now on. Its handlers run on, and are not heard. */
@@ -75,6 +75,9 @@ const WITHIN_MS = 20_000
 const POLL_MS = 20
 /** In as many steps as this the clock is set forward, while no handler runs. */
 const STEPS = 10
+/** The worker looks at what waits each minute: a look that had begun at the time before has not seen what is due now. */
+const LOOK_MS = 65_000
+const LOOKS = 2
 
 /** See `startTestSidecar` in `testing.ts`. */
 export async function start<M extends Machines>(
@@ -207,12 +210,16 @@ function createTestSidecar(parts: Parts): Omit<TestSidecar, 'close'> {
       if (ms === undefined || !(ms > 0))
         throw new ConfigError([`advance: expected a time such as 90s or 2h, got ${inspect(time)}`])
       const { leaseMs } = config(url)
-      for (let leftMs = ms; leftMs > 0;) {
-        const stepMs = Math.min(leftMs, watched.running > 0 ? leaseMs / 4 : Math.max(leaseMs / 4, ms / STEPS))
+      const step = async (stepMs: number) => {
         clock.advance(stepMs)
-        leftMs -= stepMs
         await worker?.connection.whenIdle() // what is due now is seen to before the next step
       }
+      for (let leftMs = ms; leftMs > 0;) {
+        const stepMs = Math.min(leftMs, watched.running > 0 ? leaseMs / 4 : Math.max(leaseMs / 4, ms / STEPS))
+        await step(stepMs)
+        leftMs -= stepMs
+      }
+      for (let n = 0; n < LOOKS && watched.running === 0; n++) await step(LOOK_MS)
     },
     async crash() {
       const crashed = worker

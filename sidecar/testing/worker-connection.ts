@@ -20,7 +20,7 @@ export interface WorkerConnection {
 }
 
 /** Longer than the worker takes between two requests that follow from each other. Milliseconds. */
-const MOMENT_MS = 40
+const MOMENT_MS = 100
 /** A handler may ask for something again and again. */
 const LONGEST_MS = 10_000
 
