@@ -8,7 +8,7 @@ import { STUCK } from '../docstate/operator/standing.ts'
 import { withCouch } from './connect.ts'
 import { eachDatabase, sumOf } from './each-database.ts'
 import { readFilter, type FilterFlags, type ReadFilter } from './filter-flags.ts'
-import { oneLine } from './printable.ts'
+import { oneLine } from '../core/visible.ts'
 import { barOf, grouped } from './show-progress.ts'
 import type { Terminal } from './terminal.ts'
 

@@ -1,5 +1,5 @@
 import { placeIn } from '../core/call-site.ts'
-import { oneLine } from './printable.ts'
+import { oneLine } from '../core/visible.ts'
 import type { Terminal } from './terminal.ts'
 
 interface Line {

@@ -4,23 +4,21 @@ import { isCouchError } from '../couch/errors.ts'
 import { patternsOf, resolveDatabases } from '../databases/patterns.ts'
 import { SidecarError } from '../core/errors.ts'
 import { isGlob } from '../core/glob.ts'
+import type { CountedDatabase } from '../databases/stuck.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
 import { countStates, type StateCount } from '../docstate/operator/status.ts'
 import { NOT_DEPLOYED } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 import { whileBuilding } from './while-building.ts'
 
-export interface CountedDatabase {
-  readonly name: string
-  /** Those among which documents of the filter may be; undefined where its design document is not deployed. */
-  readonly counts: readonly StateCount[] | undefined
-}
-
-/** The databases of a name or glob, or of all that the settings name, in their order, each counted when it is its turn. */
+/**
+ * The databases of a name or glob, or of all that the settings name, in their order, each counted when it is its turn. With
+ * a filter only those are counted among which its documents may be.
+ */
 export async function* eachDatabase(
   couch: Couch,
   config: Config,
-  { db, filter }: { readonly db: string | undefined; readonly filter: Filter },
+  { db, filter }: { readonly db: string | undefined; readonly filter?: Filter },
   terminal: Pick<Terminal, 'note' | 'redraw' | 'signal'>,
 ): AsyncGenerator<CountedDatabase> {
   const { signal } = terminal
@@ -30,7 +28,7 @@ export async function* eachDatabase(
     try {
       const counting = countStates(couch.db(name), signal)
       const counts = await whileBuilding(counting, { couch, database: name, terminal })
-      yield { name, counts: countsFor(counts, filter) }
+      yield { name, counts: filter ? countsFor(counts, filter) : counts }
     } catch (thrown) {
       if (!isCouchError(thrown, 'not_found')) throw thrown
       if (db !== undefined && !isGlob(db)) throw await missing(couch, db, signal)

@@ -1,7 +1,7 @@
 import type { Measured } from '../indexes/measure.ts'
 import type { Note } from '../indexes/notes.ts'
 import type { IndexRow } from '../indexes/rows.ts'
-import { oneLine } from './printable.ts'
+import { oneLine } from '../core/visible.ts'
 
 /** One index that is behind. */
 interface Behind {

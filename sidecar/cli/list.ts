@@ -5,7 +5,7 @@ import type { Standing } from '../docstate/operator/standing.ts'
 import { withCouch } from './connect.ts'
 import { eachDatabase } from './each-database.ts'
 import { readFilter, type FilterFlags } from './filter-flags.ts'
-import { oneLine } from './printable.ts'
+import { oneLine } from '../core/visible.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface ListFlags extends FilterFlags {

@@ -1,20 +1,14 @@
-import type { HandlerSetting, HandlerSettings } from '../../ddocs/lib/live-settings.ts'
-import { settingsId } from '../../ddocs/lib/live-settings.ts'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../core/errors.ts'
 import { shellWord } from '../core/shell-word.ts'
 import { didYouMean } from '../core/nearest.ts'
 import type { Database } from '../couch/database.ts'
-import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { handlersOf } from '../databases/capabilities.ts'
+import { setPaused as writePaused } from '../databases/set-paused.ts'
 import { listWorkers } from '../workers/list.ts'
 import { withCouch } from './connect.ts'
-import { oneLine } from './printable.ts'
+import { oneLine } from '../core/visible.ts'
 import type { Terminal } from './terminal.ts'
-
-const ID = settingsId('handlers')
-/** Others may write it at the same time. */
-const TRIES = 20
 
 /** No run of these handlers begins any more, or again: by `type/state`, in all databases and workers. */
 export async function setPaused(
@@ -26,17 +20,7 @@ export async function setPaused(
   await withCouch(config, async (couch) => {
     const control = couch.db(config.controlDb)
     if (paused) await checkNames(control, names, terminal)
-    await repeatOnConflict(TRIES, async () => {
-      const doc = await control.find(ID, {}, { signal: terminal.signal })
-      const handlers = { ...(doc?.handlers as HandlerSettings | undefined) }
-      for (const name of names) {
-        const { paused: _before, ...others }: HandlerSetting = Object.hasOwn(handlers, name) ? handlers[name]! : {}
-        const next = paused ? { ...others, paused } : others
-        if (Object.keys(next).length > 0) handlers[name] = next
-        else delete handlers[name]
-      }
-      await control.put({ type: 'config', ...doc, _id: ID, handlers }, { signal: terminal.signal })
-    })
+    await writePaused(control, names, paused, { signal: terminal.signal })
     for (const name of names) terminal.print(oneLine(paused ? pausedLine(name) : `${name} goes on`))
   })
 }

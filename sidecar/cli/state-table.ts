@@ -1,5 +1,5 @@
 import type { StateCount } from '../docstate/operator/status.ts'
-import { oneLine } from './printable.ts'
+import { oneLine } from '../core/visible.ts'
 
 /** What was counted in one database. */
 export interface Counted {

@@ -6,6 +6,7 @@ import { isCouchError } from '../couch/errors.ts'
 import { measureIndexes } from '../indexes/measure.ts'
 import { buildsIndexes, readNotes } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
+import { findStuck } from '../databases/stuck.ts'
 import { listWorkers, type Listed } from '../workers/list.ts'
 import { ConfigError } from '../core/errors.ts'
 import { shellWord } from '../core/shell-word.ts'
@@ -14,13 +15,14 @@ import { optionsLine, scheduleLine } from '../docstate/handler-options.ts'
 import { withCouch } from './connect.ts'
 import { behindOf, indexLines } from './index-lines.ts'
 import { loadHandlers } from './load-handlers.ts'
-import { oneLine } from './printable.ts'
+import { oneLine } from '../core/visible.ts'
 import { tableOf, tableOfMany, type Counted } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { countStates } from '../docstate/operator/status.ts'
-import { handlerSettingsIn } from './handler-settings.ts'
-import { findStuck, stuckLines } from './stuck.ts'
+import { handlerSettingsIn } from '../databases/handler-settings.ts'
+import { eachDatabase } from './each-database.ts'
+import { stuckLines } from './stuck-lines.ts'
 import { whileBuilding } from './while-building.ts'
 
 /** Of more databases of one glob than these the documents are counted together, and the indexes are not asked. */
@@ -41,7 +43,9 @@ export async function status(terminal: Terminal, config: Config, { stuck, json }
     ])
     if (stuck) {
       const paused = new Set(Object.keys(settings).filter((name) => settings[name]?.paused))
-      const groups = await findStuck({ couch, config, workers, paused, terminal })
+      const databases = eachDatabase(couch, config, { db: undefined }, terminal)
+      const { signal } = terminal
+      const groups = await findStuck({ couch, databases, patterns: patternsOf(config), workers, paused, signal })
       return print(groups, () => ['stuck', ...stuckLines(groups)].join('\n'))
     }
     const groups = await groupDatabases(couch, patternsOf(config), terminal.signal)

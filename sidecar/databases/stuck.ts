@@ -1,20 +1,16 @@
 import type { Status } from '../../ddocs/lib/status.ts'
 import type { Machines } from '../../ddocs/machine.ts'
-import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { shellWord } from '../core/shell-word.ts'
 import type { Couch } from '../couch/client.ts'
-import { hasCapability } from '../databases/capabilities.ts'
-import { patternOf, patternsOf } from '../databases/patterns.ts'
+import { hasCapability } from './capabilities.ts'
+import { patternOf } from './patterns.ts'
 import { docstateOf, isClaim } from '../docstate/classify.ts'
 import { DDOC_ID } from '../docstate/finding/pages.ts'
-import { findDocuments, type Found } from '../docstate/operator/find.ts'
+import { countsFor, findDocuments, type Found } from '../docstate/operator/find.ts'
 import { STUCK } from '../docstate/operator/standing.ts'
 import type { StateCount } from '../docstate/operator/status.ts'
 import type { Listed } from '../workers/list.ts'
-import { eachDatabase } from './each-database.ts'
-import { oneLine } from './printable.ts'
-import type { Terminal } from './terminal.ts'
 
 /** Documents that do not go on, for one reason. */
 export interface StuckGroup {
@@ -35,13 +31,23 @@ export interface StuckGroup {
   readonly example: { readonly database: string; readonly id: string } | undefined
 }
 
+/** What is in a database. */
+export interface CountedDatabase {
+  readonly name: string
+  /** Undefined where its design document is not deployed. */
+  readonly counts: readonly StateCount[] | undefined
+}
+
 export interface StuckOptions {
   readonly couch: Couch
-  readonly config: Config
+  /** Those that are looked through. */
+  readonly databases: AsyncIterable<CountedDatabase> | Iterable<CountedDatabase>
+  /** Names and globs of the settings, by which they are told. */
+  readonly patterns: readonly string[]
   readonly workers: readonly Listed[]
   /** By `type/state`. */
   readonly paused: ReadonlySet<string>
-  readonly terminal: Pick<Terminal, 'note' | 'redraw' | 'signal'>
+  readonly signal: AbortSignal
 }
 
 /** So many of one kind are read in a database: of more, the reasons of the oldest stand for all. */
@@ -52,8 +58,7 @@ const LOOKED_AT: readonly Status[] = [...STUCK, 'claimed', 'ready', 'timeout']
 
 /** All that does not go on by itself, or only later: why, since when, and what brings it on. Throws `CouchError`. */
 export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
-  const { couch, config, terminal } = options
-  const patterns = patternsOf(config)
+  const { couch, patterns, signal } = options
   const groups = new Map<string, StuckGroup>()
   const add = (group: StuckGroup) => {
     const { databases, type, state, status, code, why } = group
@@ -62,12 +67,11 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
     const since = [before?.since, group.since].filter((one) => one !== undefined).sort()[0]
     groups.set(key, before ? { ...before, count: before.count + group.count, since } : group)
   }
-  const filter = { statuses: LOOKED_AT }
-  for await (const { name, counts = [] } of eachDatabase(couch, config, { db: undefined, filter }, terminal)) {
+  for await (const { name, counts = [] } of options.databases) {
     const databases = patternOf(name, patterns)
     let machines: Machines | undefined
-    const machinesHere = async () => (machines ??= await machinesIn(couch, name, terminal.signal))
-    for (const count of counts) {
+    const machinesHere = async () => (machines ??= await machinesIn(couch, name, signal))
+    for (const count of countsFor(counts, { statuses: LOOKED_AT })) {
       const found = STUCK.includes(count.status as Status) || count.status === 'claimed' ? await read(name, count) : []
       if (STUCK.includes(count.status as Status))
         for (const group of failures(databases, name, count, found)) add(group)
@@ -79,7 +83,6 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
 
   async function read(name: string, count: StateCount): Promise<Found[]> {
     const found: Found[] = []
-    const { signal } = terminal
     const filter = { type: count.type, statuses: [count.status as Status] }
     const all = { database: couch.db(name), counts: [count], filter, now: systemClock.now(), signal }
     for await (const page of findDocuments(all)) {
@@ -160,22 +163,4 @@ function nextOf(status: Status, databases: string, { type, state, code }: Meant,
     return `tried again from ${nextAt ?? 'now'} on; all of them now: couchdb-sidecar retry ${which}`
   if (status === 'parked') return `a person decides: couchdb-sidecar retry ${which}, or discard`
   return `couchdb-sidecar retry ${which}, or discard`
-}
-
-/** For people. */
-export function stuckLines(groups: readonly StuckGroup[]): string[] {
-  if (groups.length === 0) return ['nothing is stuck']
-  return groups.flatMap(({ databases, type, state, status, count, since, code, why, next, example }) => {
-    const reason = [code, why].filter(Boolean).join(': ')
-    const old = since === undefined ? '' : `, the oldest since ${since}`
-    const such =
-      example === undefined
-        ? ''
-        : `, such as ${example.id}${example.database === databases ? '' : ` in ${example.database}`}`
-    return [
-      oneLine(`  ${databases}  ${type}/${state}  ${status}  ${count}${old}${such}`),
-      oneLine(`    why: ${reason}`),
-      oneLine(`    next: ${next}`),
-    ]
-  })
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { oneLine, printable, shownJson } from '../../sidecar/cli/printable.ts'
+import { oneLine, printable } from '../../sidecar/core/visible.ts'
+import { shownJson } from '../../sidecar/cli/printable.ts'
 
 /** What each would do on a terminal stands beside it. */
 const unseen = {
