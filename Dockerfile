@@ -27,6 +27,7 @@ WORKDIR /app
 COPY package.json LICENSE ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY pages pages
 # On a read-only root file system /dev/shm can still be written to, with every container engine.
 ENV NODE_ENV=production \
     TMPDIR=/dev/shm \

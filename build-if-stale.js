@@ -28,7 +28,7 @@ for (const { project, from, folders, to, program } of parts) {
   } else {
     console.error(`${newer} is newer than ${to}/, and there is no TypeScript: its types are taken away unchecked`)
     const { stripTypes } = await import('./strip-types.js')
-    const files = found.filter((file) => /(?<!\.d)\.ts$/.test(file)).map((file) => relative(from, file))
+    const files = found.filter((file) => /(?<!\.d)\.tsx?$/.test(file)).map((file) => relative(from, file))
     await stripTypes(join(root, from), files, join(root, to))
   }
   chmodSync(join(root, to, program), 0o755) // npx runs it as it is

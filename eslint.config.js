@@ -9,6 +9,7 @@ const layers = [
   ['main', 'cli'],
   ['sidecar'],
   // the features
+  ['operator-page'],
   ['databases'],
   ['channels', 'inbox'],
   ['devices'],
@@ -54,7 +55,7 @@ const downOnly = layers.flatMap((layer, depth) => {
 })
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', 'node_modules/**', '*.js', 'bench/*.js', 'templates/**'] },
+  { ignores: ['**/dist/**', 'node_modules/**', '*.js', 'bench/*.js', 'pages/**', 'templates/**'] },
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },

@@ -16,8 +16,10 @@ export async function stripTypes(from, files, to) {
   for (const file of files) {
     const source = readFileSync(join(from, file), 'utf8')
     const tsconfigRaw = { compilerOptions: { verbatimModuleSyntax: true } }
-    const { code } = await transform(source, { loader: 'ts', format: 'esm', target: 'es2023', tsconfigRaw })
-    const program = join(to, file.replace(/\.ts$/, '.js'))
+    const jsx = { jsx: 'automatic', jsxImportSource: 'hono/jsx' }
+    const loader = file.endsWith('.tsx') ? 'tsx' : 'ts'
+    const { code } = await transform(source, { loader, ...jsx, format: 'esm', target: 'es2023', tsconfigRaw })
+    const program = join(to, file.replace(/\.tsx?$/, '.js'))
     mkdirSync(dirname(program), { recursive: true })
     writeFileSync(program, withCompiledImports(code))
   }
@@ -28,7 +30,8 @@ function withCompiledImports(/** @type {string} */ code) {
   const program = parse(code, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true })
   const found = sourcesIn(program).sort((a, b) => b.end - a.end)
   for (const { end, value } of found) {
-    if (/^\.{1,2}\/.*\.ts$/.test(value)) code = `${code.slice(0, end - 4)}.js${code.slice(end - 1)}`
+    const [, ending] = /^\.{1,2}\/.*(\.tsx?)$/.exec(value) ?? []
+    if (ending) code = `${code.slice(0, end - 1 - ending.length)}.js${code.slice(end - 1)}`
   }
   return code
 }

@@ -15,7 +15,7 @@ import { createSessions } from './couch/session.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
 import { startEmbeddedCouch, startMailCatcher, type MailCatcher } from './embedded/start.ts'
 import { createEvents, type Events } from './events/channels.ts'
-import { adminOnly, createAuthenticate, type Authenticate } from './http/authenticate.ts'
+import { adminOnly, createAuthenticators, type Authenticate } from './http/authenticate.ts'
 import { clientAddress } from './http/client-address.ts'
 import { listen, type Listening } from './http/listen.ts'
 import { createRecheck, type Recheck } from './http/recheck.ts'
@@ -72,9 +72,18 @@ export interface Platform extends PlatformOptions {
   /** The base of links in mails. */
   readonly publicUrl: string
   readonly authenticate: Authenticate
+  readonly signIn: SignIn
+  /** The cookie that goes on from that of the request, where CouchDB gives one. Throws `CouchError`. */
+  readonly renewSession: (c: Context) => Promise<string | undefined>
   readonly adminOnly: MiddlewareHandler
   readonly recheck: Recheck
 }
+
+/** The cookie of a new session of CouchDB; undefined where name or password are wrong. Throws as `Authenticate`. */
+export type SignIn = (
+  c: Context,
+  login: { readonly name: string; readonly password: string },
+) => Promise<string | undefined>
 
 /** Clients of one server. Each has connections of its own, so that none of them waits for another's requests. */
 export interface Connections {
@@ -118,7 +127,10 @@ export async function startPlatform(
   const sessions = acquire(createSessions({ url, isRefused: () => credentialsCheck.refusal !== undefined }))
   const clientOf = (c: Context) => clientAddress(c, config.proxies)
   const believedMs = Math.min(5_000, config.leaseMs / 3)
-  const authenticate = createAuthenticate({ sessions, clientOf, believedMs, clock })
+  const { authenticate, login } = createAuthenticators({ sessions, clientOf, believedMs, clock })
+  const signIn: SignIn = async (c, typed) =>
+    (await login(c, typed.name, typed.password)) && sessions.begin(typed, signal)
+  const renewSession = (c: Context) => sessions.renew(c.req.header('cookie'), signal)
   const http = acquire(await listen({ host: config.host, port: config.port }))
   return {
     ...options,
@@ -135,6 +147,8 @@ export async function startPlatform(
       catcher,
       http,
       authenticate,
+      signIn,
+      renewSession,
     },
     syncUrl: config.couchdbPublicUrl ?? couch.work.url,
     publicUrl: config.publicUrl ?? `http://localhost:${http.port}`,

@@ -17,6 +17,7 @@ import { metricsOf } from './metrics/metric.ts'
 import { metricsRoute } from './metrics/metrics-route.ts'
 import { buildMetrics, processMetrics } from './metrics/process-metrics.ts'
 import { runPlatform, startPlatform, type Platform, type PlatformOptions } from './platform.ts'
+import { operatorPageFeature } from './operator-page/operator-page-feature.tsx'
 import { schedulesFeature } from './schedules/schedules-feature.ts'
 import type { WorkerOptions } from './workers/documents.ts'
 import { workersFeature } from './workers/workers-feature.ts'
@@ -59,7 +60,9 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
     try {
       const platform = await startPlatform(options, acquire, signal)
       const features = FEATURES.map((create) => create(platform))
-      serve(platform, features)
+      const problems = () => problemsOf(platform, features)
+      features.push(operatorPageFeature({ ...platform, problems }))
+      serve(platform, features, problems)
       register(platform, features)
       options.onListening?.(addressesOf(platform))
       const runs = features.flatMap(({ run }) => run ?? [])
@@ -70,15 +73,24 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
   })
 }
 
-function serve({ http, authenticate, credentialsCheck, mailer, version, log }: Platform, features: readonly Feature[]) {
-  const refusal = () => (credentialsCheck.refusal === undefined ? [] : ['CouchDB refuses the sidecar, see its log'])
-  const problems = () => [...refusal(), ...features.flatMap((feature) => feature.problems?.() ?? [])]
+/** What keeps this worker from its work. */
+function problemsOf({ credentialsCheck }: Platform, features: readonly Feature[]): readonly string[] {
+  const refusal = credentialsCheck.refusal === undefined ? [] : ['CouchDB refuses the sidecar, see its log']
+  return [...refusal, ...features.flatMap((feature) => feature.problems?.() ?? [])]
+}
+
+function serve(
+  { http, authenticate, mailer, version, log }: Platform,
+  features: readonly Feature[],
+  problems: () => readonly string[],
+) {
   const metrics = [
     ...features.flatMap((feature) => feature.metrics ?? []),
     ...[metricsOf(mailMetrics, mailer.counts), metricsOf(buildMetrics, version), metricsOf(processMetrics, undefined)],
   ]
-  const own = [up({ problems }), welcome(), metricsRoute({ authenticate, metrics })]
-  http.serve(createHttp({ routes: [...own, ...features.flatMap((feature) => feature.routes ?? [])], log }))
+  const own = [up({ problems }), metricsRoute({ authenticate, metrics })]
+  const routes = [...own, ...features.flatMap((feature) => feature.routes ?? []), welcome()]
+  http.serve(createHttp({ routes, log }))
 }
 
 function register({ worker: { registry, role, self }, config, signal }: Platform, features: readonly Feature[]): void {

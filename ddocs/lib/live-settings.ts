@@ -206,7 +206,7 @@ export function settingsFaults(doc: Doc): string[] {
     ...Object.keys(settings)
       .filter((key) => has(doc, key))
       .reduce<string[]>((faults, key) => faults.concat(faultsIn(settings[key]!, doc[key], key)), []),
-    ...unknownFaults(doc, ['type', ...Object.keys(settings)]),
+    ...unknownFaults(doc, ['type', 'by', ...Object.keys(settings)]),
   ]
 }
 

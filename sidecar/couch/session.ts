@@ -31,6 +31,13 @@ export interface SessionsOptions {
 
 export interface Sessions {
   readonly whoIs: WhoIs
+  /**
+   * Begins a session of CouchDB: the value of its cookie, which names the user in later requests; `undefined` where CouchDB refuses the
+   * password. Throws `CouchError`.
+   */
+  begin(login: { readonly name: string; readonly password: string }, signal: AbortSignal): Promise<string | undefined>
+  /** The cookie with which a session goes on, where CouchDB gives one: now and then, so that it ends when it rests. Throws `CouchError`. */
+  renew(cookie: string | undefined, signal: AbortSignal): Promise<string | undefined>
   /** The sidecar's own. */
   readonly own: Login | undefined
   close(): Promise<void>
@@ -40,6 +47,7 @@ const TIMEOUT_MS = 5_000
 /** At once: each wrong password costs CouchDB a whole PBKDF2. */
 export const MAX_CONNECTIONS = 4
 const NAME = 'GET /_session'
+const BEGIN = 'POST /_session'
 /** 401 for a wrong password, 400 for credentials that are none (a malformed cookie). */
 const REFUSALS: readonly number[] = [400, 401]
 /** `untilAdmitted` has made sure of that. */
@@ -76,6 +84,40 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
 
   return {
     own,
+    begin: (login, signal) =>
+      withDeadline(BEGIN, TIMEOUT_MS, signal, async (deadline) => {
+        const headers = { accept: 'application/json', 'content-type': 'application/json' }
+        const options = {
+          dispatcher: agent,
+          method: 'POST',
+          headers,
+          body: JSON.stringify(login),
+          signal: deadline,
+        } as const
+        const answer = await request(target, options).catch((thrown: unknown) => {
+          throw new CouchError('unreachable', { request: BEGIN, reason: (thrown as Error).message }, { cause: thrown })
+        })
+        await answer.body.dump()
+        if (REFUSALS.includes(answer.statusCode)) return undefined
+        const cookie = cookieIn(answer.headers)
+        if (answer.statusCode === 200 && cookie !== undefined) return cookie
+        throw new CouchError(codeOf(answer.statusCode), { request: BEGIN, status: answer.statusCode })
+      }),
+    renew: (cookie, signal) =>
+      cookie === undefined
+        ? Promise.resolve(undefined)
+        : withDeadline(NAME, TIMEOUT_MS, signal, async (deadline) => {
+            const options = { dispatcher: agent, headers: { accept: 'application/json', cookie }, signal: deadline }
+            const { statusCode, headers, body } = await request(target, options).catch((thrown: unknown) => {
+              throw new CouchError(
+                'unreachable',
+                { request: NAME, reason: (thrown as Error).message },
+                { cause: thrown },
+              )
+            })
+            await body.dump()
+            return statusCode === 200 ? cookieIn(headers) : undefined
+          }),
     async whoIs({ authorization, cookie }, signal) {
       const session = cookie === undefined ? {} : { cookie }
       if (authorization === undefined) return ask(session, signal)
@@ -88,6 +130,9 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
     close: () => agent.destroy(),
   }
 }
+
+const cookieIn = (headers: Readonly<Record<string, string | string[] | undefined>>): string | undefined =>
+  /(?:^|,\s*)AuthSession=([^;,\s]+)/.exec(String(headers['set-cookie'] ?? ''))?.[1]
 
 function callerFrom(text: string): UserCtx {
   try {

@@ -71,6 +71,8 @@ export interface Docstate {
   readonly merges?: readonly string[]
   /** In `error`: the state in which it failed, to which `retry` brings it back. */
   readonly failed_in?: string
+  /** Brought back by a person (`couchdb-sidecar retry`), until the next try. */
+  readonly retried?: { readonly at: string; readonly by: string }
   /** The same, by a person (`couchdb-sidecar discard`). */
   readonly discarded?: { readonly at: string; readonly by: string }
   /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */

@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.ts'
 import { createMutexByKey } from '../core/mutex.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { loginFrom, nameIn, type Login } from '../couch/login.ts'
+import { headerOf, loginFrom, nameIn, type Login } from '../couch/login.ts'
 import { MAX_CONNECTIONS, type UserCtx, type Credentials, type Sessions } from '../couch/session.ts'
 import { HttpError } from './errors.ts'
 
@@ -46,7 +46,17 @@ interface Remembered {
  * through the sidecar. A program with an old password does no harm: a wrong password is not tried again for five
  * minutes. Nor do guesses to others: a password that was right is always tried.
  */
-export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+export const createAuthenticate = (options: AuthenticateOptions): Authenticate =>
+  createAuthenticators(options).authenticate
+
+export interface Authenticators {
+  readonly authenticate: Authenticate
+  /** The same of a name and a password that a person has typed, with the same limits. */
+  readonly login: (c: Context, name: string, password: string) => Promise<UserCtx | undefined>
+}
+
+/** As `createAuthenticate`. */
+export function createAuthenticators(options: AuthenticateOptions): Authenticators {
   const { clientOf, believedMs = 5_000, clock } = options
   const { whoIs, own } = options.sessions
   const asking = new Map<string, Promise<UserCtx | undefined>>()
@@ -98,14 +108,25 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return remembered
   }
 
-  return async function authenticate(c) {
-    const credentials = { authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }
+  async function check(credentials: Credentials, client: string): Promise<UserCtx | undefined> {
     const key = hashOf(credentials)
     const known = users.get(key) ?? strangers.get(key)
     if (known && clock.ticks() < known.until) return known.userCtx
-    return asking.get(key) ?? ask(key, credentials, clientOf(c))
+    return asking.get(key) ?? ask(key, credentials, client)
+  }
+
+  return {
+    authenticate: (c) =>
+      check({ authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }, clientOf(c)),
+    async login(c, name, password) {
+      const typed = { name: latin1(name), password: latin1(password) }
+      return check({ authorization: headerOf(typed) }, clientOf(c))
+    },
   }
 }
+
+/** Its bytes, as a login has them. */
+const latin1 = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** CouchDB has locked the name out, or refuses the sidecar itself. */
 function refusedName(thrown: unknown): never {

@@ -42,6 +42,14 @@ export const retry: Action = (doc) => {
   return withDocstate(doc, { state: docstate.state, ...kept, ...(timeout_at && { timeout_at }) })
 }
 
+/** As `retry`, and says who has brought it back. @param now milliseconds since the epoch */
+export const retryBy =
+  (by: string, now: number): Action =>
+  (doc) => {
+    const next = retry(doc)
+    return next && withDocstate(next, { ...docstateOf(next)!, retried: { at: isoTime(now), by } })
+  }
+
 export interface DiscardOptions {
   /** Who does it. */
   readonly by: string

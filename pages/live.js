@@ -1,0 +1,21 @@
+/**
+ * Loads the page again while it is looked at, and puts what has changed in its place: without it the page is the same, as old
+ * as its loading. What a person is at is left alone.
+ */
+const EVERY_MS = 5000
+
+const isAtWork = () => document.activeElement?.closest('main form, main select') != null || !getSelection()?.isCollapsed
+
+async function refresh() {
+  if (document.hidden || isAtWork()) return
+  const answer = await fetch(location.href, { headers: { accept: 'text/html', 'sidecar-refresh': '1' } })
+  if (!answer.ok || answer.redirected) return
+  const next = new DOMParser().parseFromString(await answer.text(), 'text/html')
+  const [before, after] = [document.querySelector('main'), next.querySelector('main')]
+  if (!before || !after || isAtWork() || before.innerHTML === after.innerHTML) return
+  const scrolled = [...before.querySelectorAll('.scrolls')].map((part) => part.scrollLeft)
+  before.replaceChildren(...after.childNodes)
+  before.querySelectorAll('.scrolls').forEach((part, at) => (part.scrollLeft = scrolled[at] ?? 0))
+}
+
+if (document.querySelector('main[data-live]')) setInterval(() => refresh().catch(() => undefined), EVERY_MS)

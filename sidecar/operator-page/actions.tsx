@@ -1,0 +1,178 @@
+import { isAmong } from '../core/glob.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Couch } from '../couch/client.ts'
+import type { CountedDatabase } from '../databases/stuck.ts'
+import { setPaused } from '../databases/set-paused.ts'
+import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
+import { countsFor, type Filter } from '../docstate/operator/find.ts'
+import { STUCK } from '../docstate/operator/standing.ts'
+import { HttpError } from '../http/errors.ts'
+import { isStatus, type Asked } from './documents.tsx'
+import { documentPath, grouped, Hidden, Layout, listPath, Text, type Viewer } from './layout.tsx'
+
+export const VERBS = ['retry', 'discard', 'pause', 'resume'] as const
+export type Verb = (typeof VERBS)[number]
+
+/** What is to be done, with what. */
+export type Order =
+  | { readonly verb: 'retry' | 'discard'; readonly db: string; readonly id: string }
+  | { readonly verb: 'retry' | 'discard'; readonly asked: Asked }
+  | { readonly verb: 'pause' | 'resume'; readonly handler: string }
+
+/** Of the fields of a form or an address. Throws `HttpError` where they say nothing that can be done. */
+export function orderFrom(fields: Readonly<Record<string, string | undefined>>): Order {
+  const { verb, handler, id, db, type, state, status, code } = fields
+  if ((verb === 'pause' || verb === 'resume') && handler) return { verb, handler }
+  if (verb !== 'retry' && verb !== 'discard') throw bad(`expected one of ${VERBS.join(', ')}`)
+  if (id && db) return { verb, db, id }
+  const asked = {
+    db: db || undefined,
+    type: type || undefined,
+    state: state || undefined,
+    status: status || undefined,
+    code: code || undefined,
+  }
+  if (Object.values(asked).every((one) => one === undefined)) throw bad('expected a document, or a filter')
+  if (asked.status !== undefined && !isStatus(asked.status)) throw bad(`there is no status ${asked.status}`)
+  if (verb === 'discard' && !STUCK.includes(asked.status ?? 'failed') && !(asked.type && asked.state))
+    throw bad(`expected a type and a state: most documents stand as ${asked.status} for good`)
+  return { verb, asked }
+}
+
+const bad = (reason: string) => new HttpError(400, 'bad_request', `This cannot be done: ${reason}.`)
+
+export const filterOf = ({ type, state, status, code }: Asked): Filter => ({
+  ...{ type, state, code },
+  ...(isStatus(status) && { statuses: [status] }),
+})
+
+/** The databases that are meant, of those that are known. */
+export const meantBy = ({ db }: Asked, databases: readonly CountedDatabase[]): readonly CountedDatabase[] =>
+  db === undefined ? databases : databases.filter(({ name }) => isAmong(name, [db]))
+
+/** How many documents a filter means, at most: with a code some of them have another. */
+export const mostMeant = (asked: Asked, databases: readonly CountedDatabase[]): number =>
+  meantBy(asked, databases)
+    .flatMap(({ counts = [] }) => countsFor(counts, filterOf(asked)))
+    .reduce((sum, { count }) => sum + count, 0)
+
+export interface Deed {
+  readonly couch: Couch
+  /** The control database. */
+  readonly controlDb: string
+  readonly databases: readonly CountedDatabase[]
+  readonly by: string
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+export interface Sums {
+  readonly done: number
+  /** Were changed by others meanwhile, and are left as they are. */
+  readonly changed: number
+  readonly refused: number
+  /** The first refusal, or why nothing was done. */
+  readonly why: string | undefined
+}
+
+/** Does it. Throws `CouchError`. */
+export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
+  const { couch, controlDb, databases, by, clock, signal } = deed
+  const sums = { done: 0, changed: 0, refused: 0, why: undefined as string | undefined }
+  if ('handler' in order) {
+    await setPaused(couch.db(controlDb), [order.handler], order.verb === 'pause', { by, signal })
+    return { ...sums, done: 1 }
+  }
+  const statuses = 'asked' in order && isStatus(order.asked.status) ? [order.asked.status] : STUCK
+  const now = clock.now()
+  const action: Action = order.verb === 'retry' ? retryBy(by, now) : discard({ by, now, among: statuses })
+  const add = (result: ActionResult) => {
+    if (result.kind === 'done' || result.kind === 'changed' || result.kind === 'refused') sums[result.kind] += 1
+    if (result.kind === 'refused') sums.why ??= `${result.id}: ${result.code}: ${result.reason}`
+    if (result.kind === 'nothing-to-do') sums.why ??= `${result.id} neither failed nor waits.`
+    if (result.kind === 'not-found') sums.why ??= `There is no document ${result.id}.`
+  }
+  if ('id' in order) add(await actOnOne(couch.db(order.db), order.id, action, signal))
+  else {
+    const filter = filterOf(order.asked)
+    for (const { name, counts = [] } of meantBy(order.asked, databases))
+      for await (const results of actOnAll({ database: couch.db(name), counts, filter, now, signal, action }))
+        results.forEach(add)
+  }
+  return sums
+}
+
+interface AskProps {
+  readonly viewer: Viewer
+  readonly order: Order
+  readonly fields: Readonly<Record<string, string | undefined>>
+  /** How many documents at most; undefined for one. */
+  readonly most: number | undefined
+}
+
+const TITLES = { retry: 'Retry', discard: 'Discard', pause: 'Pause', resume: 'Resume' } as const
+
+const CONSEQUENCES: Readonly<Record<Verb, string>> = {
+  retry:
+    'Each goes back to its handler, which runs at once, with the same ctx.key as before: an effect that has happened may happen again where the receiver does not know the key.',
+  discard: 'Each is in error afterwards, marked as discarded, and is not handled any more. Retry takes that back.',
+  pause: 'What runs goes on to its end, nothing else begins, on all workers. Resume takes that back.',
+  resume: 'It takes its documents again, on all workers, at once.',
+}
+
+/** Says what would be done before it is. */
+export const Ask = ({ viewer, order, fields, most }: AskProps) => (
+  <Layout title={`${TITLES[order.verb]}?`} viewer={viewer}>
+    <p>
+      <Text of={subjectOf(order, most)} />
+    </p>
+    <p>{CONSEQUENCES[order.verb]}</p>
+    <form method="post" action="/act">
+      <Hidden values={fields} />
+      <button>Yes, {order.verb}</button> <a href={backFrom(order)}>No, go back</a>
+    </form>
+  </Layout>
+)
+
+function subjectOf(order: Order, most: number | undefined): string {
+  if ('handler' in order) return `The handler of ${order.handler}, in all databases.`
+  if ('id' in order) return `The document ${order.id} in ${order.db}.`
+  const { code } = order.asked
+  const documents = `${grouped(most ?? 0)} ${most === 1 ? 'document' : 'documents'}`
+  const filter = Object.entries(order.asked).flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]))
+  return `${code === undefined ? '' : 'Up to '}${documents}: ${filter.join(', ')}.`
+}
+
+const backFrom = (order: Order): string =>
+  'handler' in order ? '/handlers' : 'id' in order ? documentPath(order.db, order.id) : listPath({ ...order.asked })
+
+interface DoneProps {
+  readonly viewer: Viewer
+  readonly order: Order
+  readonly sums: Sums
+}
+
+const DONE: Readonly<Record<Verb, string>> = {
+  retry: 'brought back',
+  discard: 'discarded',
+  pause: 'paused',
+  resume: 'resumed',
+}
+
+export const Done = ({ viewer, order, sums: { done, changed, refused, why } }: DoneProps) => (
+  <Layout title="Done" viewer={viewer}>
+    <p role="status">
+      {grouped(done)} {DONE[order.verb]}.
+    </p>
+    {changed > 0 && <p>{grouped(changed)} changed meanwhile, and are left as they are now.</p>}
+    {refused > 0 && <p class="bad">{grouped(refused)} were refused by the database.</p>}
+    {why && (
+      <p class="bad">
+        <Text of={why} />
+      </p>
+    )}
+    <p>
+      <a href={backFrom(order)}>Go back</a> or <a href="/">to the overview</a>
+    </p>
+  </Layout>
+)

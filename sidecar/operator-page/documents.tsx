@@ -1,0 +1,227 @@
+import type { Status } from '../../ddocs/lib/status.ts'
+import { STATUSES } from '../../ddocs/lib/status.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import type { Explained } from '../databases/explain-document.ts'
+import { standingOf, type Standing } from '../docstate/operator/standing.ts'
+import { historyLine } from '../history/read-history.ts'
+import { documentPath, grouped, Hidden, Json, Layout, listPath, Text, Time, type Viewer } from './layout.tsx'
+
+/** What the list is asked for; every text may be anything. */
+export interface Asked {
+  readonly db?: string | undefined
+  readonly type?: string | undefined
+  readonly state?: string | undefined
+  readonly status?: string | undefined
+  readonly code?: string | undefined
+}
+
+export interface Row extends Standing {
+  readonly database: string
+}
+
+interface DocumentsProps {
+  readonly viewer: Viewer
+  readonly asked: Asked
+  readonly rows: readonly Row[]
+  /** Whether there are more. */
+  readonly hasMore: boolean
+}
+
+/** Of more documents than that the first are shown. */
+export const SHOWN = 100
+
+export const isStatus = (text: string | undefined): text is Status =>
+  (STATUSES as readonly string[]).includes(text ?? '')
+
+export const Documents = ({ viewer, asked, rows, hasMore }: DocumentsProps) => (
+  <Layout title="Documents" isLive current="/documents" viewer={viewer}>
+    <search>
+      <form method="get" action="/documents" class="filter">
+        <Field name="db" label="Database (name or glob)" value={asked.db} />
+        <Field name="type" label="Type" value={asked.type} />
+        <Field name="state" label="State" value={asked.state} />
+        <div>
+          <label for="status">How it stands</label>
+          <select id="status" name="status">
+            <option value="">stuck (failed, parked, retry)</option>
+            {STATUSES.map((status) => (
+              <option value={status} selected={status === asked.status}>
+                {status}
+              </option>
+            ))}
+          </select>
+        </div>
+        <Field name="code" label="Code of the failure" value={asked.code} />
+        <button>Show</button>
+      </form>
+      <form method="get" action="/document" class="filter">
+        <Field name="db" id="of" label="Database" value={asked.db} required />
+        <Field name="id" label="Id of a document" value={undefined} required />
+        <button>Open</button>
+      </form>
+    </search>
+    <p role="status">
+      {rows.length === 0
+        ? 'No document stands so.'
+        : hasMore
+          ? `The first ${grouped(rows.length)}; a narrower filter shows others.`
+          : `${grouped(rows.length)} ${rows.length === 1 ? 'document' : 'documents'}.`}
+    </p>
+    {viewer.mayAct && rows.length > 0 && (
+      <form method="get" action="/act">
+        <Hidden values={{ ...asked }} />
+        <button name="verb" value="retry">
+          Retry all that the filter means
+        </button>
+        <button name="verb" value="discard" class="quiet">
+          Discard all that the filter means
+        </button>
+      </form>
+    )}
+    {rows.length > 0 && <List rows={rows} />}
+  </Layout>
+)
+
+interface FieldProps {
+  readonly name: string
+  readonly id?: string
+  readonly label: string
+  readonly value: string | undefined
+  readonly required?: boolean
+}
+
+const Field = ({ name, id = name, label, value, required }: FieldProps) => (
+  <div>
+    <label for={id}>{label}</label>
+    <input id={id} name={name} value={value ?? ''} required={required} />
+  </div>
+)
+
+const List = ({ rows }: { readonly rows: readonly Row[] }) => (
+  <div class="scrolls" tabindex={0} role="region" aria-label="Documents">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Document</th>
+          <th scope="col">In</th>
+          <th scope="col">Handler</th>
+          <th scope="col">How</th>
+          <th scope="col">Since</th>
+          <th scope="col">Next</th>
+          <th scope="col">Why</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ database, id, type, handledIn, status, since, nextAt, code, reason }) => (
+          <tr>
+            <th scope="row">
+              <a href={documentPath(database, id)}>
+                <Text of={id} />
+              </a>
+            </th>
+            <td>
+              <Text of={database} />
+            </td>
+            <td>
+              <Text of={`${type}/${handledIn}`} />
+            </td>
+            <td>
+              <span class={`status ${status}`}>{status}</span>
+            </td>
+            <td>
+              <Time at={since} />
+            </td>
+            <td>
+              <Time at={nextAt} />
+            </td>
+            <td>
+              <Text of={[code, reason].filter(Boolean).join(': ')} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+)
+
+interface DocumentProps {
+  readonly viewer: Viewer
+  readonly database: string
+  readonly doc: StoredDoc | undefined
+  readonly explained: Explained
+  /** Whether personal data is shown as it is. */
+  readonly isShown: boolean
+}
+
+/** Of CouchDB and of the sidecar: no person's. */
+const OPEN = new Set(['type', 'state', 'docstate', 'error'])
+
+/** The fields as they are, and what stands in those of the user hidden. */
+const masked = (doc: StoredDoc): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(doc).map(([key, value]) => [key, key.startsWith('_') || OPEN.has(key) ? value : '…']),
+  )
+
+export const DocumentPage = ({ viewer, database, doc, explained, isShown }: DocumentProps) => {
+  const id = doc?._id
+  const hasStanding = doc !== undefined && typeof doc.type === 'string' && typeof doc.state === 'string'
+  const status = hasStanding ? standingOf(doc).status : undefined
+  return (
+    <Layout title="Document" isLive={!isShown} viewer={viewer}>
+      <p>
+        <Text of={id ?? 'It is not there.'} /> in <a href={listPath({ db: database })}>{<Text of={database} />}</a>
+        {status && <span class={`status ${status}`}>{status}</span>}
+      </p>
+      {viewer.mayAct &&
+        id !== undefined &&
+        status !== undefined &&
+        ['failed', 'parked', 'retry', 'discarded'].includes(status) && (
+          <form method="get" action="/act">
+            <Hidden values={{ db: database, id }} />
+            <button name="verb" value="retry">
+              Retry
+            </button>
+            {status !== 'discarded' && (
+              <button name="verb" value="discard" class="quiet">
+                Discard
+              </button>
+            )}
+          </form>
+        )}
+      <section>
+        <h2 id="what">What happens to it</h2>
+        <ul>
+          {explained.sentences.map((sentence) => (
+            <li>
+              <Text of={sentence} />
+            </li>
+          ))}
+        </ul>
+      </section>
+      {explained.history.length > 0 && (
+        <section>
+          <h2 id="before">What came before</h2>
+          <ol>
+            {explained.history.map((entry) => (
+              <li>
+                <Text of={historyLine(entry)} />
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+      {doc && (
+        <section>
+          <h2 id="json">JSON</h2>
+          {!isShown && (
+            <form method="post" action={documentPath(database, doc._id)}>
+              <p>The fields of your own are hidden: they may be a person's. Who shows them stands in the log.</p>
+              <button class="quiet">Show them</button>
+            </form>
+          )}
+          <Json of={isShown ? doc : masked(doc)} />
+        </section>
+      )}
+    </Layout>
+  )
+}

@@ -1,0 +1,112 @@
+import type { Child } from 'hono/jsx'
+import type { UserCtx } from '../couch/session.ts'
+import { isAdmin } from '../http/authenticate.ts'
+import { oneLine, printable } from '../core/visible.ts'
+
+/** Whoever looks at a page. */
+export interface Viewer {
+  readonly name: string
+  /** Without it the viewer sees, and cannot act. */
+  readonly mayAct: boolean
+}
+
+export const viewerOf = (userCtx: UserCtx): Viewer => ({ name: userCtx.name ?? 'everyone', mayAct: isAdmin(userCtx) })
+
+interface LayoutProps {
+  readonly title: string
+  /** The path of its entry in the navigation. */
+  readonly current?: string
+  /** Whether it is loaded again while it is looked at. */
+  readonly isLive?: boolean
+  readonly viewer: Viewer | undefined
+  readonly children?: Child
+}
+
+const ENTRIES = [
+  ['/', 'Overview'],
+  ['/documents', 'Documents'],
+  ['/handlers', 'Handlers and workers'],
+] as const
+
+/** A whole page. */
+export const Layout = ({ title, current, isLive = false, viewer, children }: LayoutProps) => (
+  <html lang="en">
+    <head>
+      <meta charset="utf-8" />
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
+      <meta name="robots" content="noindex" />
+      <title>{title} – couchdb-sidecar</title>
+      <link rel="stylesheet" href="/_page/page.css" />
+      <script type="module" src="/_page/live.js"></script>
+    </head>
+    <body>
+      <a class="skip" href="#main">
+        To the content
+      </a>
+      <header>
+        <strong>couchdb-sidecar</strong>
+        {viewer && (
+          <>
+            <nav aria-label="Pages">
+              <ul>
+                {ENTRIES.map(([path, name]) => (
+                  <li>
+                    <a href={path} aria-current={path === current ? 'page' : undefined}>
+                      {name}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </nav>
+            <form method="post" action="/sign-out">
+              <span>{oneLine(viewer.name)}</span>
+              <button class="quiet">Sign out</button>
+            </form>
+          </>
+        )}
+      </header>
+      <main id="main" tabindex={-1} data-live={isLive ? '' : undefined}>
+        <h1>{title}</h1>
+        {children}
+      </main>
+    </body>
+  </html>
+)
+
+/** A text out of a document, in a line. */
+export const Text = ({ of: text }: { readonly of: string }) => <bdi>{oneLine(text)}</bdi>
+
+/** A time as it stands in documents; scripts add how long ago that is. */
+export const Time = ({ at }: { readonly at: string | undefined }) =>
+  at === undefined ? (
+    <>–</>
+  ) : (
+    <time datetime={oneLine(at)}>
+      {oneLine(at)
+        .replace('T', ' ')
+        .replace(/\.\d+Z$/, 'Z')}
+    </time>
+  )
+
+export const Json = ({ of: value }: { readonly of: unknown }) => (
+  <pre tabindex={0} role="region" aria-label="JSON">
+    {printable(JSON.stringify(value, null, 2))}
+  </pre>
+)
+
+export const grouped = (count: number): string => count.toLocaleString('en')
+
+export const documentPath = (database: string, id: string): string =>
+  `/document?${new URLSearchParams({ db: database, id }).toString()}`
+
+export const listPath = (filter: Readonly<Record<string, string | undefined>>): string =>
+  `/documents?${new URLSearchParams(Object.entries(filter).flatMap(([key, value]): [string, string][] => (value ? [[key, value]] : []))).toString()}`
+
+/** What a form sends along. */
+export const Hidden = ({ values }: { readonly values: Readonly<Record<string, string | undefined>> }) => (
+  <>
+    {Object.entries(values).map(
+      ([name, value]) => value !== undefined && <input type="hidden" name={name} value={value} />,
+    )}
+  </>
+)

@@ -1,0 +1,233 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { Hono, type Context } from 'hono'
+import { html } from 'hono/html'
+import type { Child } from 'hono/jsx'
+import type { Clock } from '../core/clock.ts'
+import { oneLine } from '../core/visible.ts'
+import { handlersOf } from '../databases/capabilities.ts'
+import { handlerSettingsIn } from '../databases/handler-settings.ts'
+import { explainDocument } from '../databases/explain-document.ts'
+import { createHandlerTables } from '../databases/handler-tables.ts'
+import { patternsOf } from '../databases/patterns.ts'
+import { findStuck } from '../databases/stuck.ts'
+import { createCompiler } from '../deploy/compiler.ts'
+import { findDocuments } from '../docstate/operator/find.ts'
+import type { Feature } from '../feature.ts'
+import { HttpError } from '../http/errors.ts'
+import type { Platform } from '../platform.ts'
+import { listWorkers } from '../workers/list.ts'
+import { Ask, carryOut, Done, filterOf, meantBy, mostMeant, orderFrom } from './actions.tsx'
+import { Counts } from './counts.ts'
+import { DocumentPage, Documents, SHOWN, type Asked, type Row } from './documents.tsx'
+import { Handlers } from './handlers.tsx'
+import { viewerOf, type Viewer } from './layout.tsx'
+import { Overview } from './overview.tsx'
+import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './sign-in.tsx'
+
+export interface OperatorPageOptions extends Platform {
+  /** What keeps this worker from its work. */
+  readonly problems: () => readonly string[]
+}
+
+/** Nothing from elsewhere, no script but the module of the pages. */
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ')
+
+/** A page that is open asks each five seconds. */
+const FRESH_MS = 4000
+const FILES = { 'page.css': 'text/css', 'live.js': 'text/javascript' } as const
+const folder = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'pages')
+
+/** `GET /` and the pages below it, for people: server admins, and users with the role `sidecar-viewer`. */
+export function operatorPageFeature(options: OperatorPageOptions): Feature {
+  const { config, couch: connections, authenticate, survey, clock, log, publicUrl, signal, problems } = options
+  const couch = connections.answers
+  const control = couch.db(config.controlDb)
+  const patterns = patternsOf(config)
+  const counts = new Counts({ couch, survey, patterns, clock, signal })
+  const tables = createHandlerTables({ ...options, couch, compiler: createCompiler() })
+  const app = new Hono()
+
+  /** For those who are signed in; others are asked to. */
+  const shown = (make: (c: Context, viewer: Viewer) => Promise<Child>) => async (c: Context) => {
+    const user = await viewing(c, authenticate)
+    const isByItself = c.req.header('sidecar-refresh') !== undefined
+    const renewed = isByItself ? undefined : await options.renewSession(c)
+    if (renewed !== undefined) c.header('Set-Cookie', cookieOf(renewed, publicUrl))
+    if (!user) return c.redirect(`/sign-in?to=${encodeURIComponent(pathOf(c))}`, 303)
+    return page(c, await make(c, viewerOf(user)))
+  }
+
+  /** For those who may act, by a form of these pages. */
+  const acted = (make: (c: Context, viewer: Viewer) => Promise<Child>) => {
+    const asked = shown((c, viewer) => {
+      if (!viewer.mayAct) throw new HttpError(403, 'forbidden', 'You may look, and not act: that is for server admins.')
+      return make(c, viewer)
+    })
+    return (c: Context) => {
+      refuseForeign(c)
+      return asked(c)
+    }
+  }
+
+  const stuck = createShared(clock, async () => {
+    const [counted, workers, settings] = await Promise.all([
+      counts.look(),
+      listWorkers(control, signal),
+      handlerSettingsIn(control, signal),
+    ])
+    const paused = new Set(Object.keys(settings).filter((name) => settings[name]?.paused))
+    const groups = await findStuck({ couch, databases: counted.databases, patterns, workers, paused, signal })
+    const handlers = new Set(workers.flatMap((worker) => handlersOf(worker)))
+    return { counted, groups, workers: workers.length, handlers }
+  })
+
+  for (const [name, type] of Object.entries(FILES)) {
+    const text = readFileSync(join(folder, name), 'utf8')
+    app.get(`/_page/${name}`, (c) => c.body(text, 200, { 'Content-Type': type, 'Cache-Control': 'max-age=300' }))
+  }
+
+  app.get('/', async (c, next) => {
+    if (!wantsPage(c)) return next()
+    return shown(async (_, viewer) => <Overview {...await stuck.look()} viewer={viewer} problems={problems()} />)(c)
+  })
+
+  app.get(
+    '/documents',
+    shown(async (c, viewer) => {
+      const asked = askedOf(c)
+      const { databases } = await counts.look()
+      const rows: Row[] = []
+      for (const { name, counts: counted = [] } of meantBy(asked, databases)) {
+        const find = { database: couch.db(name), counts: counted, filter: filterOf(asked), now: clock.now(), signal }
+        for await (const found of findDocuments(find)) {
+          rows.push(...found.map(({ standing }) => ({ ...standing, database: name })))
+          if (rows.length > SHOWN) break
+        }
+        if (rows.length > SHOWN) break
+      }
+      return <Documents viewer={viewer} asked={asked} rows={rows.slice(0, SHOWN)} hasMore={rows.length > SHOWN} />
+    }),
+  )
+
+  const documentPage = (isShown: boolean) => async (c: Context, viewer: Viewer) => {
+    const { db, id } = c.req.query()
+    if (!db || !id) throw new HttpError(400, 'bad_request', 'Expected a database and an id.')
+    const explained = await explainDocument(db, id, { couch, config, tables, clock, signal }).catch(missing)
+    const doc = await couch.db(db).find(id, { conflicts: true }, { signal })
+    if (isShown) log.info({ db, doc: id, by: viewer.name }, 'the fields of a document were shown')
+    return <DocumentPage {...{ viewer, database: db, doc, explained, isShown }} />
+  }
+  app.get('/document', shown(documentPage(false)))
+  app.post('/document', acted(documentPage(true)))
+
+  app.get(
+    '/handlers',
+    shown(async (_, viewer) => {
+      const [workers, settings] = await Promise.all([listWorkers(control, signal), handlerSettingsIn(control, signal)])
+      return <Handlers {...{ viewer, workers, settings }} />
+    }),
+  )
+
+  app.get(
+    '/act',
+    shown(async (c, viewer) => {
+      const fields = c.req.query()
+      const order = orderFrom(fields)
+      const most = 'asked' in order ? mostMeant(order.asked, (await counts.look()).databases) : undefined
+      return <Ask {...{ viewer, order, fields, most }} />
+    }),
+  )
+  app.post(
+    '/act',
+    acted(async (c, viewer) => {
+      const order = orderFrom(await fieldsOf(c))
+      const { databases } = await counts.look()
+      const deed = { couch, controlDb: config.controlDb, databases, by: viewer.name, clock, signal: c.req.raw.signal }
+      const sums = await carryOut(order, deed)
+      counts.expire()
+      stuck.expire()
+      log.info({ ...order, by: viewer.name, ...sums }, 'an operator has acted')
+      return <Done {...{ viewer, order, sums }} />
+    }),
+  )
+
+  app.get('/sign-in', (c) => page(c, <SignIn to={pathFrom(c.req.query('to'))} />))
+  app.post('/sign-in', async (c) => {
+    refuseForeign(c)
+    const { name = '', password = '', to } = await fieldsOf(c)
+    const cookie = await options.signIn(c, { name, password })
+    if (cookie === undefined) {
+      c.status(401)
+      return page(c, <SignIn to={pathFrom(to)} refusal="Name or password is incorrect." />)
+    }
+    c.header('Set-Cookie', cookieOf(cookie, publicUrl))
+    return c.redirect(pathFrom(to), 303)
+  })
+  app.post('/sign-out', (c) => {
+    refuseForeign(c)
+    c.header('Set-Cookie', `${cookieOf('', publicUrl)}; Max-Age=0`)
+    return c.redirect('/sign-in', 303)
+  })
+  return { routes: [app] }
+}
+
+/** Asked for by many at once, it is worked out once; and not again as long as it is fresh. */
+function createShared<T>(clock: Pick<Clock, 'ticks'>, work: () => Promise<T>) {
+  let known: { readonly result: Promise<T>; readonly at: number } | undefined
+  return {
+    look(): Promise<T> {
+      if (known && clock.ticks() - known.at < FRESH_MS) return known.result
+      const result = work()
+      known = { result, at: clock.ticks() }
+      result.catch(() => (known = undefined))
+      return result
+    },
+    /** After a write of ours. */
+    expire: () => void (known = undefined),
+  }
+}
+
+const pathOf = (c: Context): string => {
+  const { pathname, search } = new URL(c.req.url)
+  return pathname + search
+}
+
+function page(c: Context, content: Child): Response | Promise<Response> {
+  c.header('Content-Security-Policy', POLICY)
+  return c.html(html`<!doctype html>${content}`)
+}
+
+const cookieOf = (value: string, publicUrl: string): string =>
+  `${COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict${publicUrl.startsWith('https:') ? '; Secure' : ''}`
+
+function askedOf(c: Context): Asked {
+  const { db, type, state, status, code } = c.req.query()
+  return {
+    ...{ db: db || undefined, type: type || undefined, state: state || undefined },
+    ...{ status: status || undefined, code: code || undefined },
+  }
+}
+
+async function fieldsOf(c: Context): Promise<Record<string, string | undefined>> {
+  const fields = await c.req.parseBody()
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
+  )
+}
+
+/** A document, or its database, that is not there is no failure of the page. */
+function missing(thrown: unknown) {
+  const { code, message } = thrown as { code?: unknown; message?: unknown }
+  if (code !== 'not-found' && code !== 'not_found') throw thrown
+  return { sentences: [oneLine(`${String(message)}.`)], history: [] }
+}

@@ -1,0 +1,175 @@
+import type { StuckGroup } from '../databases/stuck.ts'
+import type { Counted } from './counts.ts'
+import { grouped, Hidden, Layout, listPath, Text, Time, type Viewer } from './layout.tsx'
+
+interface OverviewProps {
+  readonly viewer: Viewer
+  readonly counted: Counted
+  readonly groups: readonly StuckGroup[]
+  /** What keeps this worker from its work. */
+  readonly problems: readonly string[]
+  readonly workers: number
+  /** That some worker has, by `type/state`. */
+  readonly handlers: ReadonlySet<string>
+}
+
+/** Is all well? What does not go on, why, and since when? */
+export const Overview = ({ viewer, counted, groups, problems, workers, handlers }: OverviewProps) => {
+  const stuck = groups.reduce((sum, { count }) => sum + count, 0)
+  const reasons = [
+    ...problems,
+    ...(counted.trouble ? [counted.trouble] : []),
+    ...(workers === 0 ? ['No worker runs.'] : []),
+  ]
+  const isWell = reasons.length === 0 && stuck === 0
+  return (
+    <Layout title="Overview" isLive current="/" viewer={viewer}>
+      <p class={isWell ? 'well' : 'bad'} role="status">
+        {isWell
+          ? 'All is well.'
+          : stuck > 0
+            ? `${grouped(stuck)} ${stuck === 1 ? 'document does' : 'documents do'} not go on.`
+            : 'Not all is well.'}
+      </p>
+      {reasons.length > 0 && (
+        <ul>
+          {reasons.map((reason) => (
+            <li>
+              <Text of={reason} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
+      <Databases counted={counted} handlers={handlers} />
+    </Layout>
+  )
+}
+
+const filterOf = ({ databases, type, state, status, code }: StuckGroup) => ({
+  db: databases,
+  type,
+  state,
+  status,
+  code,
+})
+
+/** Which of them an operator can bring on by a click. */
+const MENDED = ['failed', 'parked', 'retry']
+
+const Stuck = ({ groups, viewer }: { readonly groups: readonly StuckGroup[]; readonly viewer: Viewer }) => (
+  <section>
+    <h2 id="stuck">What does not go on</h2>
+    <div class="scrolls" tabindex={0} role="region" aria-labelledby="stuck">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Documents</th>
+            <th scope="col">Handler</th>
+            <th scope="col">In</th>
+            <th scope="col">How</th>
+            <th scope="col">Since</th>
+            <th scope="col">Why</th>
+            <td></td>
+          </tr>
+        </thead>
+        <tbody>
+          {groups.map((group) => (
+            <tr>
+              <td class="number">
+                <a href={listPath(filterOf(group))}>{grouped(group.count)}</a>
+              </td>
+              <th scope="row">
+                <Text of={`${group.type}/${group.state}`} />
+              </th>
+              <td>
+                <Text of={group.databases} />
+              </td>
+              <td>
+                <span class={`status ${group.status}`}>{group.status}</span>
+              </td>
+              <td>
+                <Time at={group.since} />
+              </td>
+              <td>
+                <Text of={[group.code, group.why].filter(Boolean).join(': ')} />
+              </td>
+              <td class="actions">{viewer.mayAct && <Actions group={group} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  </section>
+)
+
+const Actions = ({ group }: { readonly group: StuckGroup }) => {
+  if (!MENDED.includes(group.status)) return <></>
+  return (
+    <form method="get" action="/act">
+      <Hidden values={filterOf(group)} />
+      <button name="verb" value="retry">
+        Retry all
+      </button>
+      <button name="verb" value="discard" class="quiet">
+        Discard all
+      </button>
+    </form>
+  )
+}
+
+/** So many are listed; of more, the sums. */
+const MOST_LISTED = 50
+
+const Databases = ({ counted, handlers }: Pick<OverviewProps, 'counted' | 'handlers'>) => {
+  const { databases, total } = counted
+  const sums = new Map<string, Map<string, number>>()
+  for (const { counts = [] } of databases)
+    for (const { type, state, status, count } of counts) {
+      const sum = sums.get(`${type}/${state}`) ?? new Map<string, number>()
+      sums.set(`${type}/${state}`, sum.set(status, (sum.get(status) ?? 0) + count))
+    }
+  const rows = [...sums].sort(([a], [b]) => (a < b ? -1 : 1))
+  return (
+    <section>
+      <h2 id="states">Documents by state</h2>
+      <p>
+        {databases.length < total
+          ? `${grouped(databases.length)} of ${grouped(total)} databases are counted so far.`
+          : `In ${grouped(total)} ${total === 1 ? 'database' : 'databases'}${total <= MOST_LISTED ? `: ${databases.map(({ name }) => name).join(', ')}` : ''}.`}
+      </p>
+      <div class="scrolls" tabindex={0} role="region" aria-labelledby="states">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Type and state</th>
+              <th scope="col">Documents</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([name, statuses]) => {
+              const [type = '', state = ''] = split(name)
+              return (
+                <tr>
+                  <th scope="row">
+                    <Text of={name} />
+                  </th>
+                  <td>
+                    {[...statuses].map(([status, count]) => (
+                      <a class={`status ${status}`} href={listPath({ type, state, status })}>
+                        {grouped(count)} {status === 'ready' && !handlers.has(name) ? 'at rest' : status}
+                      </a>
+                    ))}
+                  </td>
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
+/** A schedule's type has a slash of its own. */
+const split = (name: string) => [name.slice(0, name.lastIndexOf('/')), name.slice(name.lastIndexOf('/') + 1)] as const

@@ -1,0 +1,183 @@
+/** The operator's page in a browser: what is stuck is seen, and mended by a click. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import { expect, onTestFinished, test } from 'vitest'
+import { startWith, writeModule } from '../acceptance/own-handlers.ts'
+import type { Sidecar } from '../acceptance/sidecar.ts'
+import { openBrowser } from '../support/browser.ts'
+import { createTestCouch, couchUrl, needs } from '../support/couchdb.ts'
+import { eventually } from '../support/eventually.ts'
+
+/** Orders that end in error, or are parked by hand, and one that is well. */
+async function startShop() {
+  const module = await writeModule(`
+    import { defineHandlers, Reject } from 'couchdb-sidecar'
+    export default defineHandlers((control) => {
+      control.unsafe('order', 'paid', async (order) => {
+        if (order.broken) throw new Reject('no_stock', 'nothing is left of <b>pens</b>')
+        return { ...order, state: 'shipped' }
+      })
+    })`)
+  const stage = await startWith(module)
+  const broken = Array.from({ length: 3 }, (_, n) => ({ _id: `o${n}`, type: 'order', state: 'paid', broken: true }))
+  for (const order of [...broken, { _id: 'fine', type: 'order', state: 'paid', email: 'ann@example.com' }])
+    await stage.orders.put(order)
+  await eventually(async () => {
+    const docs = await stage.orders.getMany(['o0', 'o1', 'o2', 'fine'])
+    expect(docs.map(({ state }) => state)).toEqual(['error', 'error', 'error', 'shipped'])
+  })
+  return stage
+}
+
+async function makeUser(roles: readonly string[]) {
+  const name = `user-${randomBytes(6).toString('hex')}`
+  const users = createTestCouch().db('_users')
+  const _id = `org.couchdb.user:${name}`
+  const _rev = await users.put({ _id, type: 'user', name, roles, password: 'secret' })
+  onTestFinished(() => users.remove(_id, _rev))
+  return { name, password: 'secret' }
+}
+
+const admin = () => {
+  const { username, password } = new URL(couchUrl())
+  return { name: decodeURIComponent(username), password: decodeURIComponent(password) }
+}
+
+async function signIn({ url }: Sidecar, { name, password }: { name: string; password: string }, path = '/') {
+  const browser = await openBrowser()
+  const page = await (await browser.newContext()).newPage()
+  const faults: string[] = []
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()))
+  await page.goto(url + path)
+  await page.getByLabel('Name').fill(name)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  return { page, faults }
+}
+
+const textOf = (page: Page) => page.locator('main').innerText()
+
+test('what is stuck is said with its reason, and mended by a click', async () => {
+  needs('browser')
+  const { sidecar, orders } = await startShop()
+  const { page, faults } = await signIn(sidecar, admin())
+  expect(await textOf(page)).toContain('3 documents do not go on.')
+  expect(await textOf(page)).toContain('no_stock: nothing is left of <b>pens</b>')
+  await page.getByRole('link', { name: '3', exact: true }).click()
+  await page.getByRole('link', { name: 'o1' }).click()
+  expect(await textOf(page)).toContain('no_stock')
+  await page.getByRole('link', { name: 'Overview' }).click()
+
+  await orders.put({ ...(await orders.get('o0')), broken: false })
+  await orders.put({ ...(await orders.get('o1')), broken: false })
+  await page.getByRole('button', { name: 'Retry all' }).click()
+  expect(await textOf(page)).toContain('3 documents: ')
+  expect((await orders.get('o0')).state, 'nothing is done before it was asked').toBe('error')
+  await page.getByRole('button', { name: 'Yes, retry' }).click()
+  expect(await textOf(page)).toContain('3 brought back.')
+  await eventually(async () => {
+    const docs = await orders.getMany(['o0', 'o1', 'o2'])
+    expect(docs.map(({ state }) => state)).toEqual(['shipped', 'shipped', 'error'])
+  })
+  await page.getByRole('link', { name: 'to the overview' }).click()
+  await eventually(async () => expect(await textOf(page)).toContain('1 document does not go on.')) // by itself
+  expect(faults).toEqual([])
+})
+
+test('a document hides what may be a person’s until it is asked for', async () => {
+  needs('browser')
+  const { sidecar, orders } = await startShop()
+  const { page } = await signIn(sidecar, admin(), `/document?db=${orders.name}&id=fine`)
+  expect(await textOf(page)).not.toContain('ann@example.com')
+  await page.getByRole('button', { name: 'Show them' }).click()
+  expect(await textOf(page)).toContain('ann@example.com')
+  expect(sidecar.log).toContainEqual(
+    expect.objectContaining({ msg: 'the fields of a document were shown', doc: 'fine', by: admin().name }),
+  )
+})
+
+test('a handler is paused and resumed, and it is written down who did it', async () => {
+  needs('browser')
+  const { sidecar, orders, control } = await startShop()
+  const { page } = await signIn(sidecar, admin(), '/handlers')
+  await page.getByRole('row', { name: 'order/paid' }).getByRole('button', { name: 'Pause' }).click()
+  await page.getByRole('button', { name: 'Yes, pause' }).click()
+  await eventually(async () => {
+    const settings = await control.admin.get('config:handlers')
+    expect(settings).toMatchObject({ handlers: { 'order/paid': { paused: true } }, by: admin().name })
+  })
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  await orders.put({ _id: 'later', type: 'order', state: 'paid' })
+  await page.getByRole('link', { name: 'Go back' }).click()
+  await page.getByRole('row', { name: 'order/paid' }).getByRole('button', { name: 'Resume' }).click()
+  expect((await orders.get('later')).state).toBe('paid')
+  await page.getByRole('button', { name: 'Yes, resume' }).click()
+  await eventually(async () => expect((await orders.get('later')).state).toBe('shipped'))
+})
+
+test('a viewer sees and cannot act, and others see nothing', async () => {
+  needs('browser')
+  const { sidecar, orders } = await startShop()
+  const viewer = await signIn(sidecar, await makeUser(['sidecar-viewer']))
+  expect(await textOf(viewer.page)).toContain('3 documents do not go on.')
+  expect(await viewer.page.getByRole('button', { name: 'Retry all' }).count()).toBe(0)
+  const body = new URLSearchParams({ verb: 'retry', db: orders.name, id: 'o1' }).toString()
+  const forced = await viewer.page.evaluate(
+    (body) =>
+      fetch('/act', { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } }).then(
+        ({ status }) => status,
+      ),
+    body,
+  )
+  expect(forced).toBe(403)
+  expect((await orders.get('o1')).state).toBe('error')
+  const other = await signIn(sidecar, await makeUser(['reader']))
+  expect(await other.page.locator('body').innerText()).toContain('neither a server admin')
+  const wrong = await signIn(sidecar, { ...(await makeUser([])), password: 'guessed' })
+  expect(await textOf(wrong.page)).toContain('Name or password is incorrect.')
+})
+
+test('no page breaks a rule of accessibility, with texts that would break it', async () => {
+  needs('browser')
+  const { sidecar, orders } = await startShop()
+  const hostile = { type: '</td><script>document.title="broken"</script>', state: '\u202egnorw\u0007' }
+  await orders.put({ _id: '<img src=x onerror=alert(1)>', ...hostile })
+  const { page, faults } = await signIn(sidecar, admin())
+  const stuck = new URLSearchParams({ db: orders.name }).toString()
+  const paths = [
+    '/',
+    `/documents?${stuck}`,
+    `/documents?${new URLSearchParams({ ...hostile, status: 'ready' }).toString()}`,
+    `/document?${new URLSearchParams({ db: orders.name, id: '<img src=x onerror=alert(1)>' }).toString()}`,
+    `/document?${stuck}&id=o1`,
+    `/document?${stuck}&id=nowhere`,
+    '/document?db=nowhere&id=x',
+    '/handlers',
+    `/act?verb=discard&${stuck}`,
+    '/sign-in',
+  ]
+  for (const path of paths) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.goto(sidecar.url + path)
+      expect(await page.title(), path).toMatch(/couchdb-sidecar$/)
+      const found = await accessibilityOf(page)
+      expect(found, `${path} ${colorScheme}`).toEqual([])
+    }
+    expect(await textOf(page), path).not.toMatch(/[\u0007\u202e]/)
+  }
+  expect(faults.filter((fault) => !/404|400/.test(fault))).toEqual([])
+})
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe finds; it is run beside the page's own policy, which lets no such script in. */
+async function accessibilityOf(page: Page): Promise<string[]> {
+  const results = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
+    `(() => { const module = undefined; ${AXE}; return axe.run(document) })()`,
+  )
+  return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`)
+}

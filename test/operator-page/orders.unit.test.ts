@@ -1,0 +1,77 @@
+/** What the forms of the operator's page may say, and where they may come from. */
+import { Hono } from 'hono'
+import { expect, test } from 'vitest'
+import { mostMeant, orderFrom } from '../../sidecar/operator-page/actions.tsx'
+import { pathFrom, refuseForeign } from '../../sidecar/operator-page/sign-in.tsx'
+
+test.each([
+  [
+    { verb: 'retry', db: 'shop', id: 'o1' },
+    { verb: 'retry', db: 'shop', id: 'o1' },
+  ],
+  [
+    { verb: 'retry', db: 'shop', type: '' },
+    { verb: 'retry', asked: { db: 'shop' } },
+  ],
+  [
+    { verb: 'pause', handler: 'order/paid', db: 'shop' },
+    { verb: 'pause', handler: 'order/paid' },
+  ],
+  [
+    { verb: 'discard', status: 'parked', code: 'x' },
+    { verb: 'discard', asked: { status: 'parked', code: 'x' } },
+  ],
+])('%j is an order', (fields, order) => expect(orderFrom(fields)).toEqual(order))
+
+test.each([
+  [{}, 'expected one of retry, discard, pause, resume'],
+  [{ verb: 'delete', db: 'shop' }, 'expected one of'],
+  [{ verb: 'pause' }, 'expected one of'],
+  [{ verb: 'retry' }, 'expected a document, or a filter'],
+  [{ verb: 'retry', id: 'o1' }, 'expected a document, or a filter'],
+  [{ verb: 'retry', status: 'lost' }, 'there is no status lost'],
+  [{ verb: 'discard', db: 'shop', status: 'ready' }, 'expected a type and a state'],
+])('%j is none', (fields, reason) => expect(() => orderFrom(fields)).toThrow(reason))
+
+test('how many documents a filter means', () => {
+  const count = (status: string, count: number) => ({ type: 'order', state: 'paid', status, count })
+  const databases = [
+    { name: 'shop-a', counts: [count('parked', 2), count('ready', 100)] },
+    { name: 'shop-b', counts: [count('retry', 3)] },
+    { name: 'other', counts: [count('parked', 50)] },
+    { name: 'shop-c', counts: undefined },
+  ]
+  expect(mostMeant({ db: 'shop-*' }, databases)).toBe(5)
+  expect(mostMeant({ status: 'ready' }, databases)).toBe(100)
+  expect(mostMeant({ type: 'none' }, databases)).toBe(0)
+})
+
+test.each(['/documents?db=a', '/', '/document?id=%2F'])('%s is a path to come back to', (path) =>
+  expect(pathFrom(path)).toBe(path),
+)
+
+test.each(['//evil.example', '/\\evil.example', 'https://evil.example', '', undefined, '/a b', '/\n', 5])(
+  '%j leads to the overview',
+  (path) => expect(pathFrom(path)).toBe('/'),
+)
+
+test.each([
+  [200, {}],
+  [200, { origin: 'http://sidecar:5985' }],
+  [200, { 'sec-fetch-site': 'same-origin', origin: 'http://sidecar:5985' }],
+  [403, { 'sec-fetch-site': 'cross-site' }],
+  [403, { 'sec-fetch-site': 'same-site', origin: 'http://sidecar:5985' }],
+  [403, { 'sec-fetch-site': 'none' }],
+  [403, { origin: 'http://evil.example' }],
+  [403, { origin: 'http://sidecar:5986' }],
+  [403, { origin: 'null' }],
+])('%i for a form with %j', async (status, headers) => {
+  const app = new Hono()
+  app.post('/act', (c) => {
+    refuseForeign(c)
+    return c.text('done')
+  })
+  app.onError((thrown, c) => c.text(thrown.message, (thrown as { status?: 403 }).status ?? 500))
+  const init = { method: 'POST', headers: { host: 'sidecar:5985', ...headers } }
+  expect((await app.request('http://sidecar:5985/act', init)).status).toBe(status)
+})
