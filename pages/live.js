@@ -2,7 +2,7 @@
  * Loads the page again while it is looked at, and puts what has changed in its place: without it the page is the same, as old
  * as its loading. What a person is at is left alone.
  */
-const EVERY_MS = 5000
+const EVERY_MS = { slowly: 5000, soon: 1000 }
 
 const isAtWork = () => document.activeElement?.closest('main form, main select') != null || !getSelection()?.isCollapsed
 
@@ -14,8 +14,20 @@ async function refresh() {
   const [before, after] = [document.querySelector('main'), next.querySelector('main')]
   if (!before || !after || isAtWork() || before.innerHTML === after.innerHTML) return
   const scrolled = [...before.querySelectorAll('.scrolls')].map((part) => part.scrollLeft)
+  before.dataset.live = after.dataset.live ?? ''
   before.replaceChildren(...after.childNodes)
   before.querySelectorAll('.scrolls').forEach((part, at) => (part.scrollLeft = scrolled[at] ?? 0))
 }
 
-if (document.querySelector('main[data-live]')) setInterval(() => refresh().catch(() => undefined), EVERY_MS)
+function again() {
+  const every = EVERY_MS[document.querySelector('main')?.dataset.live ?? '']
+  if (every === undefined) return
+  setTimeout(
+    () =>
+      refresh()
+        .catch(() => undefined)
+        .finally(again),
+    every,
+  )
+}
+again()

@@ -23,6 +23,8 @@ export interface Counted {
   readonly databases: readonly CountedDatabase[]
   /** Of how many. */
   readonly total: number
+  /** Whether all of them are. */
+  readonly isWhole: boolean
   /** Why they cannot be counted now; what is shown may be older then. */
   readonly trouble: string | undefined
 }
@@ -38,6 +40,7 @@ export class Counts {
   readonly #options: CountsOptions
   readonly #known = new Map<string, { readonly mark: string; readonly counted: CountedDatabase }>()
   #total = 0
+  #isListed = false
   #lookedAt = -Infinity
   #looking: Promise<void> | undefined
   #trouble: string | undefined
@@ -55,7 +58,8 @@ export class Counts {
     }
     const databases = [...this.#known.values()].map(({ counted }) => counted)
     databases.sort((a, b) => (a.name < b.name ? -1 : 1))
-    return { databases, total: Math.max(this.#total, databases.length), trouble: this.#trouble }
+    const total = Math.max(this.#total, databases.length)
+    return { databases, total, isWhole: this.#isListed && databases.length === total, trouble: this.#trouble }
   }
 
   /** After a write of ours: what was counted before is old. */
@@ -69,6 +73,7 @@ export class Counts {
     try {
       const names = await survey.list((name) => isAmong(name, patterns), signal)
       this.#total = names.length
+      this.#isListed = true
       const there = new Set(names)
       for (const name of this.#known.keys()) if (!there.has(name)) this.#known.delete(name)
       for await (const readings of survey.read(names, signal)) {

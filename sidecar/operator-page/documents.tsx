@@ -34,7 +34,7 @@ export const isStatus = (text: string | undefined): text is Status =>
   (STATUSES as readonly string[]).includes(text ?? '')
 
 export const Documents = ({ viewer, asked, rows, hasMore }: DocumentsProps) => (
-  <Layout title="Documents" isLive current="/documents" viewer={viewer}>
+  <Layout title="Documents" isLive="slowly" current="/documents" viewer={viewer}>
     <search>
       <form method="get" action="/documents" class="filter">
         <Field name="db" label="Database (name or glob)" value={asked.db} />
@@ -167,7 +167,7 @@ export const DocumentPage = ({ viewer, database, doc, explained, isShown }: Docu
   const hasStanding = doc !== undefined && typeof doc.type === 'string' && typeof doc.state === 'string'
   const status = hasStanding ? standingOf(doc).status : undefined
   return (
-    <Layout title="Document" isLive={!isShown} viewer={viewer}>
+    <Layout title="Document" isLive={isShown ? undefined : 'slowly'} viewer={viewer}>
       <p>
         <Text of={id ?? 'It is not there.'} /> in <a href={listPath({ db: database })}>{<Text of={database} />}</a>
         {status && <span class={`status ${status}`}>{status}</span>}

@@ -13,7 +13,7 @@ interface HandlersProps {
 export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
   const names = [...new Set([...workers.flatMap((worker) => handlersOf(worker)), ...Object.keys(settings)])].sort()
   return (
-    <Layout title="Handlers and workers" isLive current="/handlers" viewer={viewer}>
+    <Layout title="Handlers and workers" isLive="slowly" current="/handlers" viewer={viewer}>
       <section>
         <h2 id="handlers">Handlers</h2>
         <div class="scrolls" tabindex={0} role="region" aria-labelledby="handlers">

@@ -17,7 +17,7 @@ interface LayoutProps {
   /** The path of its entry in the navigation. */
   readonly current?: string
   /** Whether it is loaded again while it is looked at. */
-  readonly isLive?: boolean
+  readonly isLive?: 'slowly' | 'soon' | undefined
   readonly viewer: Viewer | undefined
   readonly children?: Child
 }
@@ -29,7 +29,7 @@ const ENTRIES = [
 ] as const
 
 /** A whole page. */
-export const Layout = ({ title, current, isLive = false, viewer, children }: LayoutProps) => (
+export const Layout = ({ title, current, isLive, viewer, children }: LayoutProps) => (
   <html lang="en">
     <head>
       <meta charset="utf-8" />
@@ -65,7 +65,7 @@ export const Layout = ({ title, current, isLive = false, viewer, children }: Lay
           </>
         )}
       </header>
-      <main id="main" tabindex={-1} data-live={isLive ? '' : undefined}>
+      <main id="main" tabindex={-1} data-live={isLive}>
         <h1>{title}</h1>
         {children}
       </main>

@@ -21,15 +21,18 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers 
     ...(counted.trouble ? [counted.trouble] : []),
     ...(workers === 0 ? ['No worker runs.'] : []),
   ]
-  const isWell = reasons.length === 0 && stuck === 0
+  const isCounted = counted.isWhole
+  const isWell = isCounted && reasons.length === 0 && stuck === 0
   return (
-    <Layout title="Overview" isLive current="/" viewer={viewer}>
-      <p class={isWell ? 'well' : 'bad'} role="status">
-        {isWell
-          ? 'All is well.'
-          : stuck > 0
-            ? `${grouped(stuck)} ${stuck === 1 ? 'document does' : 'documents do'} not go on.`
-            : 'Not all is well.'}
+    <Layout title="Overview" current="/" isLive={isCounted ? 'slowly' : 'soon'} viewer={viewer}>
+      <p class={isWell ? 'well' : isCounted || stuck > 0 || reasons.length > 0 ? 'bad' : ''} role="status">
+        {stuck > 0
+          ? `${grouped(stuck)} ${stuck === 1 ? 'document does' : 'documents do'} not go on.`
+          : isWell
+            ? 'All is well.'
+            : isCounted
+              ? 'Not all is well.'
+              : 'Counting the documents.'}
       </p>
       {reasons.length > 0 && (
         <ul>
@@ -134,7 +137,7 @@ const Databases = ({ counted, handlers }: Pick<OverviewProps, 'counted' | 'handl
     <section>
       <h2 id="states">Documents by state</h2>
       <p>
-        {databases.length < total
+        {!counted.isWhole
           ? `${grouped(databases.length)} of ${grouped(total)} databases are counted so far.`
           : `In ${grouped(total)} ${total === 1 ? 'database' : 'databases'}${total <= MOST_LISTED ? `: ${databases.map(({ name }) => name).join(', ')}` : ''}.`}
       </p>

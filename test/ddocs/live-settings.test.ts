@@ -12,7 +12,7 @@ import { guardedDb, newDevice, tryBulk, tryPut } from './guarded-db.ts'
 import { createAnonymous, createUser } from './users.ts'
 
 const _id = 'config:global_changes'
-const KEYS = 'type, update_db, max_event_delay, max_write_delay, sweep_interval'
+const KEYS = 'type, by, update_db, max_event_delay, max_write_delay, sweep_interval'
 const partExpected = `_id: expected ${parts.map(settingsId).join(' or ')}`
 const delayed = (key: string, came: string, from = 0) =>
   `${key}: expected a whole number of milliseconds from ${from} to 86400000, got ${came}`

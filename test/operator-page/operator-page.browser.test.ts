@@ -64,7 +64,7 @@ test('what is stuck is said with its reason, and mended by a click', async () =>
   needs('browser')
   const { sidecar, orders } = await startShop()
   const { page, faults } = await signIn(sidecar, admin())
-  expect(await textOf(page)).toContain('3 documents do not go on.')
+  await eventually(async () => expect(await textOf(page)).toContain('3 documents do not go on.'))
   expect(await textOf(page)).toContain('no_stock: nothing is left of <b>pens</b>')
   await page.getByRole('link', { name: '3', exact: true }).click()
   await page.getByRole('link', { name: 'o1' }).click()
@@ -122,7 +122,7 @@ test('a viewer sees and cannot act, and others see nothing', async () => {
   needs('browser')
   const { sidecar, orders } = await startShop()
   const viewer = await signIn(sidecar, await makeUser(['sidecar-viewer']))
-  expect(await textOf(viewer.page)).toContain('3 documents do not go on.')
+  await eventually(async () => expect(await textOf(viewer.page)).toContain('3 documents do not go on.'))
   expect(await viewer.page.getByRole('button', { name: 'Retry all' }).count()).toBe(0)
   const body = new URLSearchParams({ verb: 'retry', db: orders.name, id: 'o1' }).toString()
   const forced = await viewer.page.evaluate(
