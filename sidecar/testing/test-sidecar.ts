@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { createRequire } from 'node:module'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { once } from 'node:events'
 import { inspect } from 'node:util'
 import pino, { type Logger } from 'pino'
 import type { Machines } from '../../ddocs/machine.ts'
 import { tablesFor } from '../cli/tables-for.ts'
 import { loadConfig, type Config } from '../config.ts'
+import { withAcquired, type Acquire } from '../core/acquire.ts'
 import { parseDuration, type Duration } from '../core/duration.ts'
 import { ConfigError } from '../core/errors.ts'
 import { createCouch, type Couch } from '../couch/client.ts'
@@ -13,11 +13,9 @@ import type { Doc, Documents, StoredDoc } from '../couch/documents.ts'
 import { createClassify } from '../docstate/classify.ts'
 import { collectHandlers, type HandlersModule, type LoadedHandlers } from '../docstate/handlers.ts'
 import { startEmbeddedCouch, startMailCatcher, type CaughtMail, type MailCatcher } from '../embedded/start.ts'
-import { loadTemplates } from '../mail/templates.ts'
-import { runSidecar } from '../sidecar.ts'
-import { withWebhooks } from '../webhooks/bind-webhooks.ts'
 import { createShiftedClock } from './shifted-clock.ts'
 import { openWorkerConnection, type WorkerConnection } from './worker-connection.ts'
+import { createWatched, poll, startWorker, type Worker } from './worker.ts'
 
 export interface TestSidecarOptions {
   /** A CouchDB with an admin's credentials. Default `COUCHDB_URL`, and without it the embedded server. */
@@ -70,9 +68,7 @@ export interface TestSidecar {
   close(): Promise<void>
 }
 
-const { version } = createRequire(import.meta.url)('couchdb-sidecar/package.json') as { version: string }
 const WITHIN_MS = 20_000
-const POLL_MS = 20
 /** In as many steps as this the clock is set forward, while no handler runs. */
 const STEPS = 10
 /** The worker looks at what waits each minute: a look that had begun at the time before has not seen what is due now. */
@@ -85,47 +81,45 @@ export async function start<M extends Machines>(
   options: TestSidecarOptions,
 ): Promise<TestSidecar> {
   const handlers = collectHandlers(handlersModule)
-  const { documents = [], databases = {}, settings = {} } = options
-  const log = pino({ level: settings.SIDECAR_LOG_LEVEL ?? 'silent' })
-  const ending = new AbortController()
-  const closing: (() => Promise<void>)[] = []
-  const closeAll = async () => {
-    for (const close of closing.splice(0).reverse()) await close()
-  }
-  try {
-    const given = options.couchdbUrl ?? process.env.COUCHDB_URL
-    const server = given === undefined ? await startEmbeddedCouch({ log, signal: ending.signal }) : undefined
-    if (server) closing.push(() => server.close())
-    const catcher = await startMailCatcher({ log, signal: ending.signal })
-    closing.push(() => catcher.close())
-    const couch = createCouch({ url: given ?? server!.url })
-    closing.push(() => couch.close())
-
-    const database = `test-${randomBytes(6).toString('hex')}`
-    const control = `${database}-control`
-    for (const [name, docs] of Object.entries({ ...databases, [database]: documents, [control]: [] })) {
-      const made = await couch.db(name).create()
-      if (!made) throw new ConfigError([`databases: expected no database ${name} at ${couch.url} yet, found one`])
-      closing.push(async () => void (await couch.db(name).drop()))
-      for (const doc of docs) await couch.db(name).put(doc)
-    }
-    const made = createTestSidecar({
-      handlers,
-      couch,
-      url: given ?? server!.url,
-      catcher,
-      database,
-      control,
-      settings,
-      log,
+  const closing = new AbortController()
+  return new Promise((resolve, reject) => {
+    const running = withAcquired(async (acquire) => {
+      const parts = await openParts(handlers, options, acquire, closing.signal)
+      const close = () => {
+        closing.abort(new Error('the test sidecar is closed'))
+        return running
+      }
+      const sidecar = createTestSidecar(parts, close)
+      acquire({ close: () => sidecar.crash() })
+      await sidecar.restart()
+      resolve(sidecar)
+      await once(closing.signal, 'abort')
     })
-    closing.push(() => made.crash())
-    await made.restart()
-    return { ...made, close: closeAll }
-  } catch (thrown) {
-    await closeAll()
-    throw thrown
+    running.catch(reject)
+  })
+}
+
+/** A server, a mail catcher, and databases of its own. */
+async function openParts(
+  handlers: LoadedHandlers,
+  { documents = [], databases = {}, settings = {}, couchdbUrl }: TestSidecarOptions,
+  acquire: Acquire,
+  signal: AbortSignal,
+): Promise<Parts> {
+  const log = pino({ level: settings.SIDECAR_LOG_LEVEL ?? 'silent' })
+  const url = couchdbUrl ?? process.env.COUCHDB_URL ?? acquire(await startEmbeddedCouch({ log, signal })).url
+  const catcher = acquire(await startMailCatcher({ log, signal }))
+  const couch = acquire(createCouch({ url }))
+  const database = `test-${randomBytes(6).toString('hex')}`
+  const control = `${database}-control`
+  for (const [name, docs] of Object.entries({ ...databases, [database]: documents, [control]: [] })) {
+    const db = couch.db(name)
+    if (!(await db.create()))
+      throw new ConfigError([`databases: expected no database ${name} at ${couch.url} yet, found one`])
+    acquire({ close: async () => void (await db.drop()) })
+    for (const doc of docs) await db.put(doc)
   }
+  return { handlers, couch, url, catcher, database, control, settings, log }
 }
 
 interface Parts {
@@ -139,7 +133,7 @@ interface Parts {
   readonly log: Logger
 }
 
-function createTestSidecar(parts: Parts): Omit<TestSidecar, 'close'> {
+function createTestSidecar(parts: Parts, close: () => Promise<void>): TestSidecar {
   const { couch, url, catcher, database, control, settings, log } = parts
   const clock = createShiftedClock()
   const watched = createWatched()
@@ -176,8 +170,8 @@ function createTestSidecar(parts: Parts): Omit<TestSidecar, 'close'> {
     return found.flat()
   }
 
-  const test: Omit<TestSidecar, 'close'> = {
-    ...{ database, control },
+  return {
+    ...{ database, control, close },
     get mails() {
       return catcher.mails
     },
@@ -239,7 +233,6 @@ function createTestSidecar(parts: Parts): Omit<TestSidecar, 'close'> {
       connection().onWrite(id, { kind: 'before', act: async () => void (await db.put(change(await db.get(id)))) })
     },
   }
-  return test
 }
 
 /** What asks for something now. */
@@ -247,91 +240,4 @@ const ASKING: ReadonlySet<string> = new Set(['ready', 'claimed', 'conflict', 'un
 
 async function putInto<D extends Doc>(couch: Couch, name: string, doc: D): Promise<D & StoredDoc> {
   return { ...doc, _rev: await couch.db(name).put(doc) }
-}
-
-async function poll<T>(look: () => Promise<T | undefined>, message: () => string, within: number): Promise<T> {
-  for (const began = performance.now(); ; await sleep(POLL_MS)) {
-    const found = await look()
-    if (found !== undefined) return found
-    if (performance.now() - began > within) throw new Error(message())
-  }
-}
-
-interface Worker {
-  readonly connection: WorkerConnection
-  crash(): Promise<void>
-}
-
-interface WorkerParts extends Pick<Parts, 'handlers' | 'log'> {
-  readonly connection: WorkerConnection
-  readonly config: Config
-  readonly clock: ReturnType<typeof createShiftedClock>
-  readonly watch: (handlers: LoadedHandlers) => LoadedHandlers
-}
-
-/** Resolves when the worker follows its databases. */
-async function startWorker({ connection, config, handlers, clock, log, watch }: WorkerParts): Promise<Worker> {
-  const stopping = new AbortController()
-  const templates = loadTemplates()
-  let listens = (_url: string) => {}
-  const listening = new Promise<string>((resolve) => (listens = resolve))
-  const running = withWebhooks(handlers, config, version, (bound) =>
-    runSidecar(
-      {
-        ...{ version, config, handlers: watch(bound), templates, clock, log, random: Math.random },
-        onListening: ({ sidecar }) => listens(sidecar),
-      },
-      stopping.signal,
-    ),
-  )
-  const crash = async () => {
-    await connection.cut()
-    stopping.abort(new Error('the worker has crashed'))
-    await running.catch(() => undefined)
-  }
-  try {
-    const url = await Promise.race([listening, running.then(() => Promise.reject(new Error('the worker has ended')))])
-    await poll(
-      () => isUp(url),
-      () => `expected the worker to be up within ${WITHIN_MS} ms`,
-      WITHIN_MS,
-    )
-    return { connection, crash }
-  } catch (thrown) {
-    await crash()
-    throw thrown
-  }
-}
-
-async function isUp(url: string): Promise<true | undefined> {
-  const answer = await fetch(`${url}/_up`)
-  await answer.body?.cancel()
-  return answer.ok || undefined
-}
-
-/** Counts the handlers that run. */
-function createWatched() {
-  let running = 0
-  const watching = <A extends unknown[], R>(handler: (...args: A) => Promise<R>) =>
-    async function watched(...args: A): Promise<R> {
-      running += 1
-      try {
-        return await handler(...args)
-      } finally {
-        running -= 1
-      }
-    }
-  const all = <H extends { readonly handler: (...args: never[]) => Promise<unknown> }>(handled: readonly H[]): H[] =>
-    handled.map((one) => ({ ...one, handler: watching(one.handler) }))
-  return {
-    get running() {
-      return running
-    },
-    watch: (handlers: LoadedHandlers): LoadedHandlers => ({
-      ...handlers,
-      registrations: all(handlers.registrations),
-      schedules: all(handlers.schedules),
-      deletions: all(handlers.deletions),
-    }),
-  }
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openExchange, type Answer, type Exchange, type SeenRequest } from './proxy-exchange.ts'
 
-/** What becomes of a write of the worker: `cut` after it was stored, or something happens before it. */
+/** What becomes of a write of the worker: it is stored and its answer is lost, or something happens before it. */
 export type OnWrite = { readonly kind: 'lose-answer' } | { readonly kind: 'before'; readonly act: () => Promise<void> }
 
 /** The way from a worker to CouchDB: what can happen on it is done here, and CouchDB is the real one. */
