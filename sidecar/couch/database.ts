@@ -134,7 +134,8 @@ const docPath = (id: string) => {
 
 /** Names keep their slashes, as CouchDB does. */
 const attachmentPath = (id: string, name: string) => `${docPath(id)}/${name.split('/').map(segment).join('/')}`
-const ANY_TYPE = 'application/octet-stream'
+/** Of bytes that say nothing of themselves. */
+export const ANY_TYPE = 'application/octet-stream'
 
 /** CouchDB says `not_found` with every 404 of a database. One without it is of a proxy, and says nothing of the database. */
 function provenMissing(missing: CouchError): CouchError {

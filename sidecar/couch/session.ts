@@ -43,6 +43,19 @@ export interface Sessions {
   close(): Promise<void>
 }
 
+interface SentRequest {
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON. */
+  readonly body?: string
+}
+
+interface SessionAnswer {
+  readonly status: number
+  readonly text: string
+  /** The value of the session's cookie, where one is given. */
+  readonly cookie: string | undefined
+}
+
 const TIMEOUT_MS = 5_000
 /** At once: each wrong password costs CouchDB a whole PBKDF2. */
 export const MAX_CONNECTIONS = 4
@@ -64,17 +77,24 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
   const agent = new Agent({ connections: MAX_CONNECTIONS, keepAliveTimeout: TIMEOUT_MS })
   const own = loginIn(address)
 
-  const ask = (headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<UserCtx | undefined> =>
-    withDeadline(NAME, TIMEOUT_MS, signal, async (deadline) => {
-      const options = { dispatcher: agent, headers: { accept: 'application/json', ...headers }, signal: deadline }
-      const { statusCode, body } = await request(target, options).catch((thrown: unknown) => {
-        throw new CouchError('unreachable', { request: NAME, reason: (thrown as Error).message }, { cause: thrown })
+  const send = (name: string, options: SentRequest, signal: AbortSignal): Promise<SessionAnswer> =>
+    withDeadline(name, TIMEOUT_MS, signal, async (deadline) => {
+      const method = options.body === undefined ? 'GET' : 'POST'
+      const headers = { accept: 'application/json', ...options.headers }
+      const sent = { ...options, method, headers, dispatcher: agent, signal: deadline } as const
+      const answer = await request(target, sent).catch((thrown: unknown) => {
+        throw new CouchError('unreachable', { request: name, reason: (thrown as Error).message }, { cause: thrown })
       })
-      const text = await body.text()
-      if (REFUSALS.includes(statusCode)) return undefined
-      if (statusCode !== 200) throw new CouchError(codeOf(statusCode), { request: NAME, status: statusCode })
-      return callerFrom(text)
+      const { statusCode: status, body } = answer
+      return { status, text: await body.text(), cookie: cookieIn(answer.headers) }
     })
+
+  async function ask(headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<UserCtx | undefined> {
+    const { status, text } = await send(NAME, { headers }, signal)
+    if (REFUSALS.includes(status)) return undefined
+    if (status !== 200) throw new CouchError(codeOf(status), { request: NAME, status })
+    return callerFrom(text)
+  }
 
   function compare({ password }: Login): UserCtx | undefined {
     if (!sameText(password, own!.password)) return undefined
@@ -84,40 +104,18 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
 
   return {
     own,
-    begin: (login, signal) =>
-      withDeadline(BEGIN, TIMEOUT_MS, signal, async (deadline) => {
-        const headers = { accept: 'application/json', 'content-type': 'application/json' }
-        const options = {
-          dispatcher: agent,
-          method: 'POST',
-          headers,
-          body: JSON.stringify(login),
-          signal: deadline,
-        } as const
-        const answer = await request(target, options).catch((thrown: unknown) => {
-          throw new CouchError('unreachable', { request: BEGIN, reason: (thrown as Error).message }, { cause: thrown })
-        })
-        await answer.body.dump()
-        if (REFUSALS.includes(answer.statusCode)) return undefined
-        const cookie = cookieIn(answer.headers)
-        if (answer.statusCode === 200 && cookie !== undefined) return cookie
-        throw new CouchError(codeOf(answer.statusCode), { request: BEGIN, status: answer.statusCode })
-      }),
-    renew: (cookie, signal) =>
-      cookie === undefined
-        ? Promise.resolve(undefined)
-        : withDeadline(NAME, TIMEOUT_MS, signal, async (deadline) => {
-            const options = { dispatcher: agent, headers: { accept: 'application/json', cookie }, signal: deadline }
-            const { statusCode, headers, body } = await request(target, options).catch((thrown: unknown) => {
-              throw new CouchError(
-                'unreachable',
-                { request: NAME, reason: (thrown as Error).message },
-                { cause: thrown },
-              )
-            })
-            await body.dump()
-            return statusCode === 200 ? cookieIn(headers) : undefined
-          }),
+    async begin(login, signal) {
+      const headers = { 'content-type': 'application/json' }
+      const { status, cookie } = await send(BEGIN, { headers, body: JSON.stringify(login) }, signal)
+      if (REFUSALS.includes(status)) return undefined
+      if (status === 200 && cookie !== undefined) return cookie
+      throw new CouchError(codeOf(status), { request: BEGIN, status })
+    },
+    async renew(cookie, signal) {
+      if (cookie === undefined) return undefined
+      const answer = await send(NAME, { headers: { cookie } }, signal)
+      return answer.status === 200 ? answer.cookie : undefined
+    },
     async whoIs({ authorization, cookie }, signal) {
       const session = cookie === undefined ? {} : { cookie }
       if (authorization === undefined) return ask(session, signal)

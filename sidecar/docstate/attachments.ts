@@ -10,7 +10,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { writtenFrom, type Written } from '../couch/written.ts'
 import type { Attempt } from './attempt.ts'
-import { ClaimLost } from './claims/claims.ts'
+import { requireStored } from './claims/claims.ts'
 import { docstateOf } from './classify.ts'
 import { withDocstate } from './documents.ts'
 import type { Attachment, AttachmentBody } from './types.ts'
@@ -43,8 +43,6 @@ export const digestOf = (bytes: Uint8Array): string => digested(createHash('md5'
 
 /** As far as a header of HTTP can hold it. */
 const TYPE = /^[\w.+-]+\/[\w.+-]+[\t\x20-\x7e]*$/
-
-export const ANY_TYPE = 'application/octet-stream'
 
 /** @param signal ends the reading of its bytes */
 export async function readAttachment(
@@ -103,8 +101,7 @@ export async function attach(
     const outcome = await writeDoc(attempt, attempt.doc, { write }).catch((thrown: unknown) => {
       throw thrown instanceof NotSent ? thrown.cause : thrown
     })
-    if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
-    if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
+    requireStored(attempt, outcome)
     if (attempt.leaseMs === undefined) attempt.provenAt = asked
     const stub: Stub = { stub: true, content_type: type, revpos: parseInt(attempt.doc._rev), ...measured.measures() }
     const { _attachments: others } = attempt.doc
@@ -123,8 +120,7 @@ async function prolong(writeDoc: WriteDoc, clock: Pick<Clock, 'ticks'>, attempt:
   const asked = clock.ticks()
   const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: LONGEST_MS } })
   const outcome = await writeDoc(attempt, longer)
-  if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
-  if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
+  requireStored(attempt, outcome)
   attempt.provenAt = asked
   attempt.leaseMs = LONGEST_MS
 }

@@ -3,15 +3,15 @@ import { inspect } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
 import { Reject } from '../core/errors.ts'
-import type { Database } from '../couch/database.ts'
+import { ANY_TYPE, type Database } from '../couch/database.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Events } from '../events/channels.ts'
 import type { Registry } from '../workers/registry.ts'
-import { ANY_TYPE, attach, readAttachment } from './attachments.ts'
-import { ClaimLost } from './claims/claims.ts'
+import { attach, readAttachment } from './attachments.ts'
+import { requireStored } from './claims/claims.ts'
 import { copyJson, jsonOf } from '../core/copy.ts'
 import { failureOf, SHOWN } from '../core/failure.ts'
 import { saved, uponNow, withSteps } from './documents.ts'
@@ -96,8 +96,7 @@ async function save<D extends Doc>(options: ContextOptions, attempt: Attempt, gi
   const outcome = await attempt.mutex(() =>
     writeDoc(attempt, ownSave(attempt, uponNow(attempt, doc), machines, clock.now())),
   )
-  if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
-  if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
+  requireStored(attempt, outcome)
   if (doc.state !== attempt.registration.state) {
     attempt.left = attempt.saved = true
     options.telemetry.written(attempt)
@@ -135,8 +134,7 @@ async function once({ writeDoc }: ContextOptions, attempt: Attempt, { name, step
   attempt.steps = { ...attempt.steps, [name]: kept }
   if (attempt.stopped || attempt.left) return copyJson(kept) // what is written at the end has it, or nothing is
   const outcome = await attempt.mutex(() => writeDoc(attempt, withSteps(attempt)))
-  if (outcome.kind === 'lost') throw new ClaimLost(`${attempt.id} has changed while its handler ran`)
-  if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
+  requireStored(attempt, outcome)
   return copyJson(kept)
 }
 

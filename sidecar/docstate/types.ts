@@ -71,10 +71,10 @@ export interface Docstate {
   readonly merges?: readonly string[]
   /** In `error`: the state in which it failed, to which `retry` brings it back. */
   readonly failed_in?: string
-  /** Brought back by a person (`couchdb-sidecar retry`), until the next try. */
-  readonly retried?: { readonly at: string; readonly by: string }
-  /** The same, by a person (`couchdb-sidecar discard`). */
+  /** In `error` by a person (`couchdb-sidecar discard`). */
   readonly discarded?: { readonly at: string; readonly by: string }
+  /** Brought back by a person (`couchdb-sidecar retry`). The next write of the engine drops it. */
+  readonly retried?: { readonly at: string; readonly by: string }
   /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */
   readonly done?: readonly string[]
   /** What came of the steps of its handler (`ctx.once`), by their names. */
@@ -218,13 +218,13 @@ export interface Context {
   /** An attachment of the document, as a stream; `undefined` if it has none of that name. Throws `CouchError`. */
   attachment(name: string): Promise<Attachment | undefined>
   /**
-   * Attaches to the document, in place of what it has of that name, and keeps the claim. What was attached stays attached, whatever the
-   * handler returns. Throws if the claim is lost, `Reject` if CouchDB refuses it, and what the stream throws.
+   * Attaches to the document, in place of what it has of that name, and keeps the claim. What was attached stays attached: what the
+   * handler returns takes nothing of it away. Throws if the claim is lost, `Reject` if CouchDB refuses it, and what the stream throws.
    *
    * @param type MIME, default `application/octet-stream`
    * @example
-   * const photo = await ctx.attachment('photo.jpg')
-   * await ctx.attach('small.jpg', photo!.body.pipe(sharp().resize(200)), 'image/jpeg')
+   * const answer = await fetch(photo.url, { signal: ctx.signal })
+   * await ctx.attach('photo.jpg', answer.body!, 'image/jpeg')
    */
   attach(name: string, body: AttachmentBody, type?: string): Promise<void>
   /**

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { failureOf } from '../core/failure.ts'
 
 /**
- * Spans by OpenTelemetry, where the process has a tracer: whoever starts the sidecar has registered one before
+ * Spans by OpenTelemetry, where the process has a tracer: one that was registered before the sidecar started
  * (docs/tracing.md). Without one nothing here is loaded, and nothing of it is called.
  */
 export interface Tracing {

@@ -162,7 +162,7 @@ test('a handler reads attachments of documents of other databases', async () => 
     control.safe('order', 'paid', async (doc, ctx) => {
       const elsewhere = ctx.db(other.name)
       const logo = (await elsewhere.attachment('logo', 'logo.svg'))!
-      expect(await elsewhere.attachment('nobody', 'logo.svg')).toBeUndefined()
+      expect(await elsewhere.attachment('nowhere', 'logo.svg')).toBeUndefined()
       expect(await ctx.db('nowhere').attachment('logo', 'logo.svg')).toBeUndefined()
       return { ...doc, state: 'shipped', logo: `${logo.type}: ${await text(logo.body)}` }
     }),

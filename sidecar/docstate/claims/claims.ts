@@ -1,5 +1,6 @@
 import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Random } from '../../core/backoff.ts'
+import { Reject } from '../../core/errors.ts'
 import type { Contest } from './contest.ts'
 import { claimed, released, versionOf } from '../documents.ts'
 import type { Attempt } from '../attempt.ts'
@@ -40,6 +41,12 @@ const BELIEVED = 0.9
 export class ClaimLost extends Error {
   override readonly name = 'ClaimLost'
   readonly code = 'claim_lost'
+}
+
+/** For a handler's own write. Throws `ClaimLost`, or `Reject` with what CouchDB says. */
+export function requireStored({ id }: Attempt, outcome: WriteResult): void {
+  if (outcome.kind === 'lost') throw new ClaimLost(`${id} has changed while its handler ran`)
+  if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
 }
 
 /**
