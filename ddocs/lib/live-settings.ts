@@ -203,6 +203,9 @@ export function settingsFaults(doc: Doc): string[] {
   const typeFits = doc.type === undefined || doc.type === 'config'
   return [
     ...(typeFits ? [] : [`type: expected "config" or nothing, got ${quote(doc.type)}`]),
+    ...(doc.by === undefined || typeof doc.by === 'string'
+      ? []
+      : [`by: expected a name or nothing, got ${quote(doc.by)}`]),
     ...Object.keys(settings)
       .filter((key) => has(doc, key))
       .reduce<string[]>((faults, key) => faults.concat(faultsIn(settings[key]!, doc[key], key)), []),

@@ -2,10 +2,10 @@ import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { ConfigError, SidecarError } from '../core/errors.ts'
 import type { Couch } from '../couch/client.ts'
-import { actOnAll, actOnOne, discard, retry, type Action, type ActionResult } from '../docstate/operator/actions.ts'
+import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
 import { findDocuments } from '../docstate/operator/find.ts'
 import { STUCK } from '../docstate/operator/standing.ts'
-import { withCouch } from './connect.ts'
+import { operatorIn, withCouch } from './connect.ts'
 import { eachDatabase, sumOf } from './each-database.ts'
 import { readFilter, type FilterFlags, type ReadFilter } from './filter-flags.ts'
 import { oneLine } from '../core/visible.ts'
@@ -34,7 +34,11 @@ interface Verb {
 
 /** Brings one document back to its handler, or all that the flags mean. */
 export const retryDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
-  act(terminal, config, target, flags, { name: 'retry', done: 'brought back', actionFor: () => retry })
+  act(terminal, config, target, flags, {
+    name: 'retry',
+    done: 'brought back',
+    actionFor: () => retryBy(operatorIn(config), systemClock.now()),
+  })
 
 /** Ends what is to be done with one document, or with all that the flags mean. */
 export const discardDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
@@ -46,8 +50,7 @@ export const discardDocuments = (terminal: Terminal, config: Config, target: Tar
           `discard: expected --type and --state with --status ${statuses.join()}: most documents stand so for good`,
         ])
       }
-      const by = decodeURIComponent(new URL(config.couchdbUrl ?? 'http://localhost').username) || 'an admin'
-      return discard({ by, now: systemClock.now(), among: statuses })
+      return discard({ by: operatorIn(config), now: systemClock.now(), among: statuses })
     },
   })
 

@@ -22,3 +22,7 @@ export async function withCouch<T>(config: Config, work: (couch: Couch) => Promi
     await couch.close()
   }
 }
+
+/** Who acts by these settings, as it is written into documents. */
+export const operatorIn = ({ couchdbUrl }: Pick<Config, 'couchdbUrl'>): string =>
+  decodeURIComponent(new URL(couchdbUrl ?? 'http://localhost').username) || 'an admin'

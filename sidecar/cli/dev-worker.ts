@@ -87,7 +87,7 @@ export function devBanner(
     `  Databases ${config.databases.join(', ')}`,
     `  CouchDB   ${url}${isEmbedded ? '   embedded server, in memory: gone when this ends' : ''}`,
     ...(mail?.page === undefined ? [] : [`  Mails     ${mail.page}`]),
-    `  Sidecar   ${sidecar}/_up`,
+    `  Sidecar   ${sidecar}/   in a browser: what is stuck, and the buttons; sign in with a name of CouchDB`,
     '',
     ...(database === undefined
       ? []

@@ -6,7 +6,7 @@ import type { Database } from '../couch/database.ts'
 import { handlersOf } from '../databases/capabilities.ts'
 import { setPaused as writePaused } from '../databases/set-paused.ts'
 import { listWorkers } from '../workers/list.ts'
-import { withCouch } from './connect.ts'
+import { operatorIn, withCouch } from './connect.ts'
 import { oneLine } from '../core/visible.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -20,7 +20,7 @@ export async function setPaused(
   await withCouch(config, async (couch) => {
     const control = couch.db(config.controlDb)
     if (paused) await checkNames(control, names, terminal)
-    await writePaused(control, names, paused, { signal: terminal.signal })
+    await writePaused(control, names, paused, { by: operatorIn(config), signal: terminal.signal })
     for (const name of names) terminal.print(oneLine(paused ? pausedLine(name) : `${name} goes on`))
   })
 }

@@ -82,7 +82,7 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
   const lines = [
     `couchdb-sidecar ${version}`,
     '',
-    `  Sidecar   ${sidecar}/_up`,
+    `  Sidecar   ${sidecar}/   in a browser: what is stuck, and the buttons; sign in with a name of CouchDB`,
     `  CouchDB   ${database}${couch.embedded ? '   embedded server, in memory: gone when this ends' : ''}`,
     `  Mail      ${mail ? (mail.page ?? mail.smtpUrl) : hideCredentials(smtpUrl ?? '')}${mail ? catcherNote(mail.page) : ''}`,
     '',

@@ -10,13 +10,13 @@ const TRIES = 20
  * No run of these handlers begins any more, or again: by `type/state`, in all databases and workers. Throws `CouchError`.
  *
  * @param control the control database
- * @param by who does it, where that is known
+ * @param by who does it
  */
 export async function setPaused(
   control: Database,
   names: readonly string[],
   paused: boolean,
-  { by, signal }: { readonly by?: string; readonly signal: AbortSignal },
+  { by, signal }: { readonly by: string; readonly signal: AbortSignal },
 ): Promise<void> {
   await repeatOnConflict(TRIES, async () => {
     const doc = await control.find(ID, {}, { signal })
@@ -27,6 +27,6 @@ export async function setPaused(
       if (Object.keys(next).length > 0) handlers[name] = next
       else delete handlers[name]
     }
-    await control.put({ type: 'config', ...doc, _id: ID, handlers, ...(by !== undefined && { by }) }, { signal })
+    await control.put({ type: 'config', ...doc, _id: ID, handlers, by }, { signal })
   })
 }

@@ -41,6 +41,7 @@ const refused: readonly [string, Record<string, unknown>, string][] = [
   ['a part of the language', { _id: 'config:constructor' }, `${partExpected}, got "config:constructor"`],
   ['a part in capitals', { _id: 'config:Global_Changes' }, `${partExpected}, got "config:Global_Changes"`],
   ['an unknown key', { max_evnt_delay: 5 }, `expected no fields but ${KEYS}, got "max_evnt_delay"`],
+  ['a name that is none', { update_db: true, by: 5 }, 'by: expected a name or nothing, got 5'],
   ['a key of the language', { constructor: 5 }, `expected no fields but ${KEYS}, got "constructor"`],
   ['an attachment', { _attachments: { a: { data: '', content_type: 'a/b' } } }, 'got "_attachments"'],
   ['another type', { type: 'device' }, 'type: expected "config" or nothing, got "device"'],

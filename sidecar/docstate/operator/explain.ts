@@ -149,6 +149,7 @@ function happened(doc: StoredDoc): string[] {
   }
   const steps = Object.keys(stepsDone(docstate))
   if (steps.length > 0) lines.push(`These steps are done, and are not run again: ${steps.join(', ')}.`)
+  if (docstate?.retried) lines.push(`It was brought back at ${docstate.retried.at} by ${docstate.retried.by}.`)
   if (docstate?.handled) lines.push(`Its handler was done with it at ${docstate.handled}, and left it in this state.`)
   return lines
 }
