@@ -3,10 +3,10 @@ import { isAmong } from '../core/glob.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { withTimeout } from '../core/timeout.ts'
 import type { Couch } from '../couch/client.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
+import { CouchError, isCouchError, isServerAway } from '../couch/errors.ts'
 import type { Survey } from '../couch/survey.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
-import { countStates } from '../docstate/operator/status.ts'
+import { countStatesWithin } from '../docstate/operator/status.ts'
 
 export interface CountsOptions {
   readonly couch: Couch
@@ -34,6 +34,8 @@ const FRESH_MS = 4000
 /** A page waits so long for the counts, and is shown with what there is then. */
 const PATIENCE_MS = 700
 const TOGETHER = 8
+/** A database whose index is being built for longer holds up no other: it is counted when its index is there. */
+const INDEX_MS = 3000
 
 /** How many documents stand how, in all databases; read when someone asks, of those alone that have changed since. */
 export class Counts {
@@ -87,6 +89,7 @@ export class Counts {
       this.#lookedAt = clock.ticks()
       this.#trouble = undefined
     } catch (thrown) {
+      if (signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
       this.#trouble = `CouchDB does not answer (${thrown.code}): what is shown may be old.`
     }
@@ -95,11 +98,11 @@ export class Counts {
   async #count(name: string, mark: string): Promise<void> {
     const { couch, signal } = this.#options
     try {
-      const counts = await countStates(couch.db(name), signal)
+      const counts = await countStatesWithin(couch.db(name), INDEX_MS, signal)
       this.#known.set(name, { mark, counted: { name, counts } })
     } catch (thrown) {
-      if (!isCouchError(thrown, 'not_found')) throw thrown
-      this.#known.set(name, { mark, counted: { name, counts: undefined } })
+      if (isCouchError(thrown, 'not_found')) this.#known.set(name, { mark, counted: { name, counts: undefined } })
+      else if (!isCouchError(thrown) || isServerAway(thrown.code)) throw thrown // of one database: what was known of it stays
     }
   }
 }

@@ -1,10 +1,21 @@
-import type { Status } from '../../ddocs/lib/status.ts'
-import { STATUSES } from '../../ddocs/lib/status.ts'
+import { isObject } from '../../ddocs/lib/document.ts'
+import { STATUSES, type Status } from '../../ddocs/lib/status.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Explained } from '../databases/explain-document.ts'
-import { standingOf, type Standing } from '../docstate/operator/standing.ts'
+import { standingOf, STUCK, type Standing } from '../docstate/operator/standing.ts'
 import { historyLine } from '../history/read-history.ts'
-import { documentPath, grouped, Hidden, Json, Layout, listPath, Text, Time, type Viewer } from './layout.tsx'
+import {
+  documentPath,
+  grouped,
+  Json,
+  Layout,
+  listPath,
+  RetryOrDiscard,
+  Table,
+  Text,
+  Time,
+  type Viewer,
+} from './layout.tsx'
 
 /** What the list is asked for; every text may be anything. */
 export interface Asked {
@@ -62,22 +73,14 @@ export const Documents = ({ viewer, asked, rows, hasMore }: DocumentsProps) => (
     </search>
     <p role="status">
       {rows.length === 0
-        ? 'No document stands so.'
+        ? hasMore
+          ? 'None of the first documents that stand so; a narrower filter finds others.'
+          : 'No document stands so.'
         : hasMore
           ? `The first ${grouped(rows.length)}; a narrower filter shows others.`
           : `${grouped(rows.length)} ${rows.length === 1 ? 'document' : 'documents'}.`}
     </p>
-    {viewer.mayAct && rows.length > 0 && (
-      <form method="get" action="/act">
-        <Hidden values={{ ...asked }} />
-        <button name="verb" value="retry">
-          Retry all that the filter means
-        </button>
-        <button name="verb" value="discard" class="quiet">
-          Discard all that the filter means
-        </button>
-      </form>
-    )}
+    {viewer.mayAct && rows.length > 0 && <RetryOrDiscard values={{ ...asked }} what="all that the filter means" />}
     {rows.length > 0 && <List rows={rows} />}
   </Layout>
 )
@@ -98,50 +101,35 @@ const Field = ({ name, id = name, label, value, required }: FieldProps) => (
 )
 
 const List = ({ rows }: { readonly rows: readonly Row[] }) => (
-  <div class="scrolls" tabindex={0} role="region" aria-label="Documents">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Document</th>
-          <th scope="col">In</th>
-          <th scope="col">Handler</th>
-          <th scope="col">How</th>
-          <th scope="col">Since</th>
-          <th scope="col">Next</th>
-          <th scope="col">Why</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ database, id, type, handledIn, status, since, nextAt, code, reason }) => (
-          <tr>
-            <th scope="row">
-              <a href={documentPath(database, id)}>
-                <Text of={id} />
-              </a>
-            </th>
-            <td>
-              <Text of={database} />
-            </td>
-            <td>
-              <Text of={`${type}/${handledIn}`} />
-            </td>
-            <td>
-              <span class={`status ${status}`}>{status}</span>
-            </td>
-            <td>
-              <Time at={since} />
-            </td>
-            <td>
-              <Time at={nextAt} />
-            </td>
-            <td>
-              <Text of={[code, reason].filter(Boolean).join(': ')} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table label="Documents" columns={['Document', 'In', 'Handler', 'How', 'Since', 'Next', 'Why']}>
+    {rows.map(({ database, id, type, handledIn, status, since, nextAt, code, reason }) => (
+      <tr>
+        <th scope="row">
+          <a href={documentPath(database, id)}>
+            <Text of={id} />
+          </a>
+        </th>
+        <td>
+          <Text of={database} />
+        </td>
+        <td>
+          <Text of={`${type}/${handledIn}`} />
+        </td>
+        <td>
+          <span class={`status ${status}`}>{status}</span>
+        </td>
+        <td>
+          <Time at={since} />
+        </td>
+        <td>
+          <Time at={nextAt} />
+        </td>
+        <td>
+          <Text of={[code, reason].filter(Boolean).join(': ')} />
+        </td>
+      </tr>
+    ))}
+  </Table>
 )
 
 interface DocumentProps {
@@ -153,14 +141,22 @@ interface DocumentProps {
   readonly isShown: boolean
 }
 
+/** How documents stand that a click brings on. */
+const MENDED: readonly Status[] = [...STUCK, 'discarded']
+
 /** Of CouchDB and of the sidecar: no person's. */
 const OPEN = new Set(['type', 'state', 'docstate', 'error'])
 
-/** The fields as they are, and what stands in those of the user hidden. */
-const masked = (doc: StoredDoc): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(doc).map(([key, value]) => [key, key.startsWith('_') || OPEN.has(key) ? value : '…']),
-  )
+const hidden = (fields: object): Record<string, unknown> =>
+  Object.fromEntries(Object.keys(fields).map((key) => [key, '…']))
+
+/** The fields as they are, and what stands in those of the user hidden, also what their handlers have kept of steps. */
+function masked(doc: StoredDoc): Record<string, unknown> {
+  const { docstate } = doc
+  const steps = isObject(docstate) && isObject(docstate.steps) ? { steps: hidden(docstate.steps) } : {}
+  const open = Object.fromEntries(Object.entries(doc).filter(([key]) => key.startsWith('_') || OPEN.has(key)))
+  return { ...hidden(doc), ...open, ...(isObject(docstate) && { docstate: { ...docstate, ...steps } }) }
+}
 
 export const DocumentPage = ({ viewer, database, doc, explained, isShown }: DocumentProps) => {
   const id = doc?._id
@@ -172,22 +168,9 @@ export const DocumentPage = ({ viewer, database, doc, explained, isShown }: Docu
         <Text of={id ?? 'It is not there.'} /> in <a href={listPath({ db: database })}>{<Text of={database} />}</a>
         {status && <span class={`status ${status}`}>{status}</span>}
       </p>
-      {viewer.mayAct &&
-        id !== undefined &&
-        status !== undefined &&
-        ['failed', 'parked', 'retry', 'discarded'].includes(status) && (
-          <form method="get" action="/act">
-            <Hidden values={{ db: database, id }} />
-            <button name="verb" value="retry">
-              Retry
-            </button>
-            {status !== 'discarded' && (
-              <button name="verb" value="discard" class="quiet">
-                Discard
-              </button>
-            )}
-          </form>
-        )}
+      {viewer.mayAct && id !== undefined && status !== undefined && MENDED.includes(status) && (
+        <RetryOrDiscard values={{ db: database, id }} mayDiscard={status !== 'discarded'} />
+      )}
       <section>
         <h2 id="what">What happens to it</h2>
         <ul>

@@ -1,7 +1,7 @@
 import type { HandlerSettings } from '../../ddocs/lib/live-settings.ts'
 import { handlersOf } from '../databases/capabilities.ts'
 import type { Listed } from '../workers/list.ts'
-import { Hidden, Layout, Text, Time, type Viewer } from './layout.tsx'
+import { Hidden, Layout, Table, Text, Time, type Viewer } from './layout.tsx'
 
 interface HandlersProps {
   readonly viewer: Viewer
@@ -16,81 +16,57 @@ export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
     <Layout title="Handlers and workers" isLive="slowly" current="/handlers" viewer={viewer}>
       <section>
         <h2 id="handlers">Handlers</h2>
-        <div class="scrolls" tabindex={0} role="region" aria-labelledby="handlers">
-          <table>
-            <thead>
+        <Table labelledby="handlers" columns={['Type and state', 'Workers', 'Set while it runs', '']}>
+          {names.map((name) => {
+            const setting = settings[name] ?? {}
+            const having = workers.filter((worker) => handlersOf(worker).includes(name)).length
+            return (
               <tr>
-                <th scope="col">Type and state</th>
-                <th scope="col">Workers</th>
-                <th scope="col">Set while it runs</th>
-                <td></td>
+                <th scope="row">
+                  <Text of={name} />
+                </th>
+                <td class="number">{having}</td>
+                <td>
+                  <Text of={inWords(setting)} />
+                </td>
+                <td class="actions">
+                  {viewer.mayAct && (
+                    <form method="get" action="/act">
+                      <Hidden values={{ handler: name }} />
+                      <button name="verb" value={setting.paused ? 'resume' : 'pause'} class="quiet">
+                        {setting.paused ? 'Resume' : 'Pause'}
+                      </button>
+                    </form>
+                  )}
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {names.map((name) => {
-                const setting = settings[name] ?? {}
-                const having = workers.filter((worker) => handlersOf(worker).includes(name)).length
-                return (
-                  <tr>
-                    <th scope="row">
-                      <Text of={name} />
-                    </th>
-                    <td class="number">{having}</td>
-                    <td>
-                      <Text of={inWords(setting)} />
-                    </td>
-                    <td class="actions">
-                      {viewer.mayAct && (
-                        <form method="get" action="/act">
-                          <Hidden values={{ handler: name }} />
-                          <button name="verb" value={setting.paused ? 'resume' : 'pause'} class="quiet">
-                            {setting.paused ? 'Resume' : 'Pause'}
-                          </button>
-                        </form>
-                      )}
-                    </td>
-                  </tr>
-                )
-              })}
-            </tbody>
-          </table>
-        </div>
+            )
+          })}
+        </Table>
       </section>
       <section>
         <h2 id="workers">Workers</h2>
         {workers.length === 0 ? (
           <p>No worker is registered.</p>
         ) : (
-          <div class="scrolls" tabindex={0} role="region" aria-labelledby="workers">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Worker</th>
-                  <th scope="col">Role</th>
-                  <th scope="col">Since</th>
-                  <th scope="col">Last heartbeat, by its own clock</th>
-                </tr>
-              </thead>
-              <tbody>
-                {workers.map(({ id, role, registeredAt, seenAt }) => (
-                  <tr>
-                    <th scope="row">
-                      <Text of={id} />
-                    </th>
-                    <td>
-                      <Text of={role} />
-                    </td>
-                    <td>
-                      <Time at={registeredAt} />
-                    </td>
-                    <td>
-                      <Time at={seenAt} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table labelledby="workers" columns={['Worker', 'Role', 'Since', 'Last heartbeat, by its own clock']}>
+            {workers.map(({ id, role, registeredAt, seenAt }) => (
+              <tr>
+                <th scope="row">
+                  <Text of={id} />
+                </th>
+                <td>
+                  <Text of={role} />
+                </td>
+                <td>
+                  <Time at={registeredAt} />
+                </td>
+                <td>
+                  <Time at={seenAt} />
+                </td>
+              </tr>
+            ))}
+          </Table>
         )}
       </section>
     </Layout>

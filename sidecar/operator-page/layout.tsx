@@ -3,7 +3,7 @@ import type { UserCtx } from '../couch/session.ts'
 import { isAdmin } from '../http/authenticate.ts'
 import { oneLine, printable } from '../core/visible.ts'
 
-/** Whoever looks at a page. */
+/** Who looks at a page. */
 export interface Viewer {
   readonly name: string
   /** Without it the viewer sees, and cannot act. */
@@ -76,7 +76,7 @@ export const Layout = ({ title, current, isLive, viewer, children }: LayoutProps
 /** A text out of a document, in a line. */
 export const Text = ({ of: text }: { readonly of: string }) => <bdi>{oneLine(text)}</bdi>
 
-/** A time as it stands in documents; scripts add how long ago that is. */
+/** A time as it stands in documents. */
 export const Time = ({ at }: { readonly at: string | undefined }) =>
   at === undefined ? (
     <>–</>
@@ -109,4 +109,48 @@ export const Hidden = ({ values }: { readonly values: Readonly<Record<string, st
       ([name, value]) => value !== undefined && <input type="hidden" name={name} value={value} />,
     )}
   </>
+)
+
+interface TableProps {
+  /** What it is called, or the id of the heading that says it. */
+  readonly label?: string
+  readonly labelledby?: string
+  /** An empty one is a column of buttons. */
+  readonly columns: readonly string[]
+  readonly children?: Child
+}
+
+/** Scrolls by itself where it is wider than the page. */
+export const Table = ({ label, labelledby, columns, children }: TableProps) => (
+  <div class="scrolls" tabindex={0} role="region" aria-label={label} aria-labelledby={labelledby}>
+    <table>
+      <thead>
+        <tr>{columns.map((name) => (name === '' ? <td></td> : <th scope="col">{name}</th>))}</tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  </div>
+)
+
+interface RetryOrDiscardProps {
+  /** Which documents: the fields of the form. */
+  readonly values: Readonly<Record<string, string | undefined>>
+  /** What follows on the buttons: `all`. */
+  readonly what?: string
+  readonly mayDiscard?: boolean
+}
+
+/** Leads to the question whether it is to be done. */
+export const RetryOrDiscard = ({ values, what = '', mayDiscard = true }: RetryOrDiscardProps) => (
+  <form method="get" action="/act">
+    <Hidden values={values} />
+    <button name="verb" value="retry">
+      {`Retry ${what}`.trim()}
+    </button>
+    {mayDiscard && (
+      <button name="verb" value="discard" class="quiet">
+        {`Discard ${what}`.trim()}
+      </button>
+    )}
+  </form>
 )

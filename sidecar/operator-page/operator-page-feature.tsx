@@ -42,6 +42,8 @@ const POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
+/** So many pages of the list are looked through for documents of a code: of a million that would take minutes. */
+const MOST_PAGES = 50
 /** A page that is open asks each five seconds. */
 const FRESH_MS = 4000
 const FILES = { 'page.css': 'text/css', 'live.js': 'text/javascript' } as const
@@ -60,10 +62,10 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   /** For those who are signed in; others are asked to. */
   const shown = (make: (c: Context, viewer: Viewer) => Promise<Child>) => async (c: Context) => {
     const user = await viewing(c, authenticate)
+    if (!user) return c.redirect(`/sign-in?to=${encodeURIComponent(pathOf(c))}`, 303)
     const isByItself = c.req.header('sidecar-refresh') !== undefined
     const renewed = isByItself ? undefined : await options.renewSession(c)
     if (renewed !== undefined) c.header('Set-Cookie', cookieOf(renewed, publicUrl))
-    if (!user) return c.redirect(`/sign-in?to=${encodeURIComponent(pathOf(c))}`, 303)
     return page(c, await make(c, viewerOf(user)))
   }
 
@@ -107,23 +109,28 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
       const asked = askedOf(c)
       const { databases } = await counts.look()
       const rows: Row[] = []
+      const until = c.req.raw.signal // who has left is not read for
+      let pages = 0
       for (const { name, counts: counted = [] } of meantBy(asked, databases)) {
-        const find = { database: couch.db(name), counts: counted, filter: filterOf(asked), now: clock.now(), signal }
+        const filter = filterOf(asked)
+        const find = { database: couch.db(name), counts: counted, filter, now: clock.now(), signal: until }
         for await (const found of findDocuments(find)) {
           rows.push(...found.map(({ standing }) => ({ ...standing, database: name })))
-          if (rows.length > SHOWN) break
+          if (rows.length > SHOWN || ++pages === MOST_PAGES) break
         }
-        if (rows.length > SHOWN) break
+        if (rows.length > SHOWN || pages === MOST_PAGES) break
       }
-      return <Documents viewer={viewer} asked={asked} rows={rows.slice(0, SHOWN)} hasMore={rows.length > SHOWN} />
+      const hasMore = rows.length > SHOWN || pages === MOST_PAGES
+      return <Documents viewer={viewer} asked={asked} rows={rows.slice(0, SHOWN)} hasMore={hasMore} />
     }),
   )
 
   const documentPage = (isShown: boolean) => async (c: Context, viewer: Viewer) => {
     const { db, id } = c.req.query()
     if (!db || !id) throw new HttpError(400, 'bad_request', 'Expected a database and an id.')
-    const explained = await explainDocument(db, id, { couch, config, tables, clock, signal }).catch(missing)
-    const doc = await couch.db(db).find(id, { conflicts: true }, { signal })
+    const until = c.req.raw.signal
+    const explained = await explainDocument(db, id, { couch, config, tables, clock, signal: until }).catch(missing)
+    const doc = await couch.db(db).find(id, { conflicts: true }, { signal: until })
     if (isShown) log.info({ db, doc: id, by: viewer.name }, 'the fields of a document were shown')
     return <DocumentPage {...{ viewer, database: db, doc, explained, isShown }} />
   }
@@ -132,8 +139,9 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
 
   app.get(
     '/handlers',
-    shown(async (_, viewer) => {
-      const [workers, settings] = await Promise.all([listWorkers(control, signal), handlerSettingsIn(control, signal)])
+    shown(async (c, viewer) => {
+      const until = c.req.raw.signal
+      const [workers, settings] = await Promise.all([listWorkers(control, until), handlerSettingsIn(control, until)])
       return <Handlers {...{ viewer, workers, settings }} />
     }),
   )

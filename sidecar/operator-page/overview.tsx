@@ -1,6 +1,7 @@
 import type { StuckGroup } from '../databases/stuck.ts'
+import { STUCK } from '../docstate/operator/standing.ts'
 import type { Counted } from './counts.ts'
-import { grouped, Hidden, Layout, listPath, Text, Time, type Viewer } from './layout.tsx'
+import { grouped, Layout, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
 
 interface OverviewProps {
   readonly viewer: Viewer
@@ -57,69 +58,38 @@ const filterOf = ({ databases, type, state, status, code }: StuckGroup) => ({
   code,
 })
 
-/** Which of them an operator can bring on by a click. */
-const MENDED = ['failed', 'parked', 'retry']
-
 const Stuck = ({ groups, viewer }: { readonly groups: readonly StuckGroup[]; readonly viewer: Viewer }) => (
   <section>
     <h2 id="stuck">What does not go on</h2>
-    <div class="scrolls" tabindex={0} role="region" aria-labelledby="stuck">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Documents</th>
-            <th scope="col">Handler</th>
-            <th scope="col">In</th>
-            <th scope="col">How</th>
-            <th scope="col">Since</th>
-            <th scope="col">Why</th>
-            <td></td>
-          </tr>
-        </thead>
-        <tbody>
-          {groups.map((group) => (
-            <tr>
-              <td class="number">
-                <a href={listPath(filterOf(group))}>{grouped(group.count)}</a>
-              </td>
-              <th scope="row">
-                <Text of={`${group.type}/${group.state}`} />
-              </th>
-              <td>
-                <Text of={group.databases} />
-              </td>
-              <td>
-                <span class={`status ${group.status}`}>{group.status}</span>
-              </td>
-              <td>
-                <Time at={group.since} />
-              </td>
-              <td>
-                <Text of={[group.code, group.why].filter(Boolean).join(': ')} />
-              </td>
-              <td class="actions">{viewer.mayAct && <Actions group={group} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table labelledby="stuck" columns={['Documents', 'Handler', 'In', 'How', 'Since', 'Why', '']}>
+      {groups.map((group) => (
+        <tr>
+          <td class="number">
+            <a href={listPath(filterOf(group))}>{grouped(group.count)}</a>
+          </td>
+          <th scope="row">
+            <Text of={`${group.type}/${group.state}`} />
+          </th>
+          <td>
+            <Text of={group.databases} />
+          </td>
+          <td>
+            <span class={`status ${group.status}`}>{group.status}</span>
+          </td>
+          <td>
+            <Time at={group.since} />
+          </td>
+          <td>
+            <Text of={[group.code, group.why].filter(Boolean).join(': ')} />
+          </td>
+          <td class="actions">
+            {viewer.mayAct && STUCK.includes(group.status) && <RetryOrDiscard values={filterOf(group)} what="all" />}
+          </td>
+        </tr>
+      ))}
+    </Table>
   </section>
 )
-
-const Actions = ({ group }: { readonly group: StuckGroup }) => {
-  if (!MENDED.includes(group.status)) return <></>
-  return (
-    <form method="get" action="/act">
-      <Hidden values={filterOf(group)} />
-      <button name="verb" value="retry">
-        Retry all
-      </button>
-      <button name="verb" value="discard" class="quiet">
-        Discard all
-      </button>
-    </form>
-  )
-}
 
 /** So many are listed; of more, the sums. */
 const MOST_LISTED = 50
@@ -141,35 +111,25 @@ const Databases = ({ counted, handlers }: Pick<OverviewProps, 'counted' | 'handl
           ? `${grouped(databases.length)} of ${grouped(total)} databases are counted so far.`
           : `In ${grouped(total)} ${total === 1 ? 'database' : 'databases'}${total <= MOST_LISTED ? `: ${databases.map(({ name }) => name).join(', ')}` : ''}.`}
       </p>
-      <div class="scrolls" tabindex={0} role="region" aria-labelledby="states">
-        <table>
-          <thead>
+      <Table labelledby="states" columns={['Type and state', 'Documents']}>
+        {rows.map(([name, statuses]) => {
+          const [type = '', state = ''] = split(name)
+          return (
             <tr>
-              <th scope="col">Type and state</th>
-              <th scope="col">Documents</th>
+              <th scope="row">
+                <Text of={name} />
+              </th>
+              <td>
+                {[...statuses].map(([status, count]) => (
+                  <a class={`status ${status}`} href={listPath({ type, state, status })}>
+                    {grouped(count)} {status === 'ready' && !handlers.has(name) ? 'at rest' : status}
+                  </a>
+                ))}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(([name, statuses]) => {
-              const [type = '', state = ''] = split(name)
-              return (
-                <tr>
-                  <th scope="row">
-                    <Text of={name} />
-                  </th>
-                  <td>
-                    {[...statuses].map(([status, count]) => (
-                      <a class={`status ${status}`} href={listPath({ type, state, status })}>
-                        {grouped(count)} {status === 'ready' && !handlers.has(name) ? 'at rest' : status}
-                      </a>
-                    ))}
-                  </td>
-                </tr>
-              )
-            })}
-          </tbody>
-        </table>
-      </div>
+          )
+        })}
+      </Table>
     </section>
   )
 }

@@ -22,11 +22,19 @@ const ASK_MS = 240_000
 export async function countStates(database: Database, signal?: AbortSignal): Promise<StateCount[]> {
   for (;;) {
     try {
-      const options = { signal, timeoutMs: ASK_MS }
-      const rows = await database.view(DDOC, BY_STATE, countRow, { group_level: 3 }, options)
-      return rows.map(({ key: [type, state, status = ''], value: count }) => ({ type, state, status, count }))
+      return await countStatesWithin(database, ASK_MS, signal)
     } catch (thrown) {
       if (!isCouchError(thrown) || (thrown.code !== 'timeout' && thrown.error !== 'timeout')) throw thrown
     }
   }
+}
+
+/** The same, asked once: throws `CouchError` `timeout` where the index is not built within so many milliseconds. */
+export async function countStatesWithin(
+  database: Database,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<StateCount[]> {
+  const rows = await database.view(DDOC, BY_STATE, countRow, { group_level: 3 }, { signal, timeoutMs })
+  return rows.map(({ key: [type, state, status = ''], value: count }) => ({ type, state, status, count }))
 }
