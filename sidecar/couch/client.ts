@@ -4,8 +4,8 @@ import { createReadMany } from './read-many.ts'
 import type { HearsDates } from './couch-clock.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
-import { CouchError } from './errors.ts'
-import { exchange, exchangeJson, type Answer } from './exchange.ts'
+import { CouchError, isCouchError } from './errors.ts'
+import { exchange, exchangeJson, type Answer, type Exchange } from './exchange.ts'
 import { segment } from './path.ts'
 import { anything, type Schema } from './schemas.ts'
 import { createSign, type Sign } from './signature.ts'
@@ -26,6 +26,11 @@ export interface CouchRequest {
   readonly signal?: AbortSignal | undefined
   /** How long to wait for the whole answer, once it is sent. Milliseconds, default 60,000. */
   readonly timeoutMs?: number
+  /**
+   * What is only read, and soon, is asked once more where no answer has begun after so long. Milliseconds. What a cluster
+   * has passed on to a node that was starting again is lost: CouchDB gives it up after a minute, the next request is answered.
+   */
+  readonly beginsWithinMs?: number
   /** To be sent before all that wait without it: others rely on its being done in time. */
   readonly first?: boolean
   /** It is answered when something happens: it has a connection of its own, beside the limit. */
@@ -112,12 +117,12 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
   const couch: Couch = {
     url: base,
     async request<T>(request: CouchRequest, schema: Schema<T> = anything as Schema<T>) {
-      const { signal, timeoutMs = REQUEST_TIMEOUT_MS, first, waits, onSent } = request
+      const { signal, timeoutMs = REQUEST_TIMEOUT_MS, beginsWithinMs, first, waits, onSent } = request
       const asked = prepare(request, waits ? endless : agent)
       const turn = (signal?: AbortSignal) => {
         const begin = () => {
           onSent?.()
-          return withDeadline(asked.name, timeoutMs, signal, (deadline) => exchangeJson({ ...asked, signal: deadline }))
+          return withDeadline(asked.name, timeoutMs, signal, (deadline) => ask(asked, beginsWithinMs, deadline))
         }
         return waits ? begin() : withConnection(begin, first, signal)
       }
@@ -141,6 +146,19 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
   }
   const readMany = createReadMany(couch)
   return couch
+}
+
+async function ask(asked: Omit<Exchange, 'signal'>, beginsWithinMs: number | undefined, signal: AbortSignal) {
+  if (beginsWithinMs === undefined) return exchangeJson({ ...asked, signal })
+  try {
+    return await withDeadline(asked.name, beginsWithinMs, signal, (soon, inTime) =>
+      exchangeJson({ ...asked, signal: soon, onBegun: inTime }),
+    )
+  } catch (thrown) {
+    signal.throwIfAborted()
+    if (!isCouchError(thrown, 'timeout')) throw thrown
+    return exchangeJson({ ...asked, signal })
+  }
 }
 
 /** Of an answer, in messages. */

@@ -23,6 +23,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number
   /** See `CouchRequest`. */
+  readonly beginsWithinMs?: number
+  /** See `CouchRequest`. */
   readonly first?: boolean
   /** See `CouchRequest`. */
   readonly onSent?: () => void
@@ -125,6 +127,8 @@ export interface Database {
 /** A cluster asked for as many answers waits for every copy there is. */
 const MORE_THAN_COPIES = 100
 const ID_PAGE = 1000
+/** What CouchDB answers at once. See `CouchRequest`. */
+const SOON = { beginsWithinMs: 10_000 }
 
 /** Ids keep the slash of `_design/` and `_local/`, everything else in them is encoded. */
 const docPath = (id: string) => {
@@ -160,7 +164,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
 
   const database: Database = {
     name,
-    info: (options) => call(dbInfo, {}, options),
+    info: (options) => call(dbInfo, SOON, options),
     async life(place, options) {
       const info = await database.info(options)
       const isBehind = place !== undefined && (await isBehindCheckpoint(couch, info, place, options))
@@ -184,12 +188,12 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
         throw thrown
       }
     },
-    security: (options) => couch.request({ db: name, first, path: '_security', ...options }),
+    security: (options) => couch.request({ db: name, first, path: '_security', ...SOON, ...options }),
     async setSecurity(security, options) {
       await call(done, { method: 'PUT', path: '_security', body: security }, options)
     },
     async get<T>(id: string, query?: CouchRequest['query'], options?: CallOptions) {
-      return (await call(storedDoc, { path: docPath(id), ...(query && { query }) }, options)) as T
+      return (await call(storedDoc, { ...SOON, path: docPath(id), ...(query && { query }) }, options)) as T
     },
     async find(id, query, options) {
       try {
@@ -202,7 +206,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     async leaves(id, options) {
       const query = { open_revs: 'all', revs: true, r: MORE_THAN_COPIES }
       try {
-        const rows = await call(leaves, { path: docPath(id), query }, options)
+        const rows = await call(leaves, { ...SOON, path: docPath(id), query }, options)
         return rows.flatMap(({ ok }) => (ok ? [ok] : []))
       } catch (thrown) {
         if (isCouchError(thrown, 'not_found')) return []
@@ -227,6 +231,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     },
     async locals(ids, options) {
       const request = {
+        ...SOON,
         method: 'POST',
         path: '_local_docs',
         query: { include_docs: true },
@@ -277,7 +282,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
     },
     changesPage(query, options, selector) {
       const filtered = { method: 'POST', query: { ...query, filter: '_selector' }, body: { selector } } as const
-      return call(changesPage, { path: '_changes', query, ...(selector && filtered) }, options)
+      return call(changesPage, { path: '_changes', query, ...(selector ? filtered : SOON) }, options)
     },
     async changes(query, signal) {
       return (await couch.stream({ db: name, path: '_changes', query, signal })).bytes

@@ -2,14 +2,14 @@ import { setMaxListeners } from 'node:events'
 import { CouchError } from './errors.ts'
 
 /**
- * Runs `work` with a signal that aborts when the caller's does or when the time is up. The timer and the listener go
- * with the work, as in `untilAny`.
+ * Runs `work` with a signal that aborts when the caller's does or when the time is up, unless it has called `inTime`
+ * before. The timer and the listener go with the work, as in `untilAny`.
  */
 export async function withDeadline<T>(
   request: string,
   timeoutMs: number,
   signal: AbortSignal | undefined,
-  work: (deadline: AbortSignal) => Promise<T>,
+  work: (deadline: AbortSignal, inTime: () => void) => Promise<T>,
 ): Promise<T> {
   signal?.throwIfAborted()
   const controller = new AbortController()
@@ -20,7 +20,7 @@ export async function withDeadline<T>(
     controller.abort(new CouchError('timeout', { request, reason: `no answer within ${timeoutMs} ms` }))
   }, timeoutMs)
   try {
-    return await work(controller.signal)
+    return await work(controller.signal, () => clearTimeout(timer))
   } catch (thrown) {
     if (controller.signal.aborted) throw controller.signal.reason
     throw thrown

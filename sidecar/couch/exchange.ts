@@ -15,6 +15,8 @@ export interface Exchange {
   readonly body?: string | Uint8Array | Readable | undefined
   readonly signal: AbortSignal
   readonly dispatcher: Dispatcher
+  /** Called when the answer has begun. */
+  readonly onBegun?: (() => void) | undefined
   /** Told of the `Date` of the answer. */
   readonly clock?: HearsDates | undefined
 }
@@ -35,12 +37,21 @@ const MOST_REASON = 10_000
  * One request to CouchDB, or to what answers in its place. Resolves with a 2xx answer; any other one, and none, is a
  * `CouchError`, also one that comes while the bytes are read.
  */
-export async function exchange({ name, body, headers, dispatcher, clock, ...rest }: Exchange): Promise<Answer> {
+export async function exchange({
+  name,
+  body,
+  headers,
+  dispatcher,
+  onBegun,
+  clock,
+  ...rest
+}: Exchange): Promise<Answer> {
   const options = { ...rest, headers: { ...HEADERS, ...headers }, body: body ?? null }
   const sentAt = clock?.ticks() ?? 0
   const answer = await dispatcher.request(options).catch((thrown: unknown) => {
     throw unreachable(name, thrown)
   })
+  onBegun?.()
   const { statusCode } = answer
   const { date } = answer.headers
   if (typeof date === 'string') clock?.heard(date, sentAt)

@@ -2,7 +2,8 @@ import http from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { createCouch } from '../../sidecar/couch/client.ts'
+import { createCouch, type CouchRequest } from '../../sidecar/couch/client.ts'
+import { createDatabase } from '../../sidecar/couch/database.ts'
 import { isCouchError, retryTable, type CouchErrorCode } from '../../sidecar/couch/errors.ts'
 import { askNode } from '../../sidecar/couch/node.ts'
 import { anything, done, names, rowsOf, stored, type Schema } from '../../sidecar/couch/schemas.ts'
@@ -16,6 +17,7 @@ import {
   inject,
   refuse,
   silence,
+  silenceAfterBytes,
   startFaultyProxy,
   type Fault,
 } from '../support/faulty-proxy.ts'
@@ -116,10 +118,58 @@ test('a server that does not answer ends in a timeout, and an abort ends it at o
   await expect(asked).rejects.toThrow('enough')
 })
 
+test('what is answered soon is asked once more where no answer begins, with all the time that is left', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  const ask = (timeoutMs: number) => couch.request({ path: '_all_dbs', beginsWithinMs: 100, timeoutMs })
+  proxy.next(silence)
+  proxy.next(delay(300))
+  expect(await ask(60_000)).toEqual(expect.any(Array))
+  expect(proxy.requests).toHaveLength(2)
+  proxy.next(refuse(500))
+  expect(await codeOf(ask(60_000))).toBe('server')
+  expect(proxy.requests).toHaveLength(3)
+  proxy.plan(() => silence)
+  expect(await codeOf(ask(300))).toBe('timeout')
+  expect(proxy.requests).toHaveLength(5)
+})
+
+test('an answer that has begun may take its time', async () => {
+  const proxy = await startFaultyProxy()
+  const couch = createTestCouch({ url: proxy.url })
+  proxy.next(silenceAfterBytes(5))
+  const asked = couch.request({ path: '_all_dbs', beginsWithinMs: 100, timeoutMs: 500 })
+  await expect(asked).rejects.toMatchObject({ code: 'timeout', reason: 'no answer within 500 ms' })
+  expect(proxy.requests).toHaveLength(1)
+})
+
+test('a visit asks for nothing that is lost for long', async () => {
+  const proxy = await startFaultyProxy()
+  const { name } = await freshDb()
+  const couch = createTestCouch({ url: proxy.url })
+  const impatient = { ...couch, request: (asked: CouchRequest) => couch.request(hurried(asked), anything) }
+  const db = createDatabase(impatient, name, () => Promise.resolve([]))
+  for (const ask of [
+    () => db.info(),
+    () => db.life(undefined),
+    () => db.find('_design/sidecar'),
+    () => db.find('_local/place'),
+    () => db.leaves('a'),
+    () => db.security(),
+    () => db.changesPage({ limit: 1 }),
+  ]) {
+    proxy.next(silence)
+    await ask()
+  }
+})
+
+const hurried = (asked: CouchRequest): CouchRequest =>
+  asked.beginsWithinMs === undefined ? { ...asked, timeoutMs: 1000 } : { ...asked, beginsWithinMs: 50 }
+
 test('a node that does not answer is asked once more', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
-  const ask = () => askNode(couch, 'couchdb@a/b', '_versions', anything, { timeoutMs: 100 })
+  const ask = () => askNode(couch, 'couchdb@a/b', '_versions', anything, { beginsWithinMs: 100, timeoutMs: 200 })
   proxy.plan(() => silence)
   expect(await codeOf(ask())).toBe('timeout')
   expect(proxy.requests.map(({ path }) => path)).toEqual(Array(2).fill('/_node/couchdb%40a%2Fb/_versions'))
