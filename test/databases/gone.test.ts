@@ -49,6 +49,7 @@ async function startAtRest(register?: RigOptions['register']) {
   await a!.put(order('first'))
   rig.tell(a!.name)
   await eventually(() => expect(rig.handled).toEqual(['first']))
+  for (let looked = 0; looked < 2; looked++) await look() // the first look may have begun before there was any
   return { ...rig, a: a!, look, untilRest, asked }
 }
 
