@@ -11,11 +11,12 @@ import { mailMetrics } from '../sidecar/mail/mail-metrics.ts'
 import { buildMetrics } from '../sidecar/metrics/process-metrics.ts'
 import type { MetricGroup } from '../sidecar/metrics/metric.ts'
 import { processMetrics } from '../sidecar/metrics/process-metrics.ts'
+import { documentMetrics } from '../sidecar/operator-page/document-metrics.ts'
 import { workerMetrics } from '../sidecar/workers/workers-feature.ts'
 
 /** Every metric there is, in the order of docs/metrics.md. A test compares it with what a sidecar serves. */
 export const GROUPS: readonly MetricGroup[] = [
-  ...[databaseMetrics, visitMetrics, handlerMetrics, memoryMetrics, inboxMetrics, mailMetrics],
+  ...[databaseMetrics, visitMetrics, handlerMetrics, documentMetrics, memoryMetrics, inboxMetrics, mailMetrics],
   ...[globalChangesMetrics, dbUpdatesMetrics, eventMetrics, indexMetrics, workerMetrics],
   ...[buildMetrics, processMetrics],
 ]

@@ -39,6 +39,6 @@ export function statusOf({ state, docstate, error }: Doc): readonly [Status, str
 const atOf = (record: unknown): string | null => (isObject(record) ? timeOf(record.at) : null)
 
 /** Null for what is no time: it sorts first, so that the document is looked at soon and not never. */
-const timeOf = (field: unknown): string | null => (typeof field === 'string' && ISO.test(field) ? field : null)
+export const timeOf = (field: unknown): string | null => (typeof field === 'string' && ISO.test(field) ? field : null)
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/

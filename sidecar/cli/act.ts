@@ -3,8 +3,8 @@ import { systemClock } from '../core/clock.ts'
 import { ConfigError, SidecarError } from '../core/errors.ts'
 import type { Couch } from '../couch/client.ts'
 import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
-import { findDocuments } from '../docstate/operator/find.ts'
-import { STUCK } from '../docstate/operator/standing.ts'
+import { countsFor, findDocuments } from '../docstate/operator/find.ts'
+import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { operatorIn, withCouch } from './connect.ts'
 import { eachDatabase, sumOf } from './each-database.ts'
 import { readFilter, type FilterFlags, type ReadFilter } from './filter-flags.ts'
@@ -74,9 +74,10 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
   async function countMeant(couch: Couch): Promise<void> {
     const { print, signal } = terminal
     let all = 0
-    for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
+    for await (const { name, counted } of eachDatabase(couch, config, db, terminal)) {
+      if (!counted) continue
       let count = 0
-      const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal }
+      const options = { database: couch.db(name), counted, filter, now: systemClock.now(), signal }
       for await (const found of findDocuments(options)) count += found.filter(({ doc }) => action(doc)).length
       count = Math.min(count, filter.limit - all)
       if (count > 0)
@@ -90,10 +91,11 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
     const { redraw, print, note, signal } = terminal
     const sums = { done: 0, changed: 0, refused: 0 }
     try {
-      for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
-        const [total, before] = [sumOf(counts), sums.done]
+      for await (const { name, counted } of eachDatabase(couch, config, db, terminal)) {
+        if (!counted) continue
+        const [total, before] = [sumOf(countsFor(counted, filter)), sums.done]
         const limit = filter.limit - sums.done
-        const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal }
+        const options = { database: couch.db(name), counted, filter, now: systemClock.now(), signal }
         for await (const results of actOnAll({ ...options, action, limit })) {
           for (const result of results) {
             if (result.kind === 'done' || result.kind === 'changed' || result.kind === 'refused') sums[result.kind] += 1

@@ -5,20 +5,18 @@ import { patternsOf, resolveDatabases } from '../databases/patterns.ts'
 import { SidecarError } from '../core/errors.ts'
 import { isGlob } from '../core/glob.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
-import { countsFor, type Filter } from '../docstate/operator/find.ts'
-import { countStates, type StateCount } from '../docstate/operator/status.ts'
+import { countDocuments, type StateCount } from '../docstate/operator/status.ts'
 import { NOT_DEPLOYED } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 import { whileBuilding } from './while-building.ts'
 
 /**
- * The databases of a name or glob, or of all that the settings name, in their order, each counted when it is its turn. With
- * a filter only those are counted among which its documents may be.
+ * The databases of a name or glob, or of all that the settings name, in their order, each counted when it is its turn.
  */
 export async function* eachDatabase(
   couch: Couch,
   config: Config,
-  { db, filter }: { readonly db: string | undefined; readonly filter?: Filter },
+  db: string | undefined,
   terminal: Pick<Terminal, 'note' | 'redraw' | 'signal'>,
 ): AsyncGenerator<CountedDatabase> {
   const { signal } = terminal
@@ -26,13 +24,13 @@ export async function* eachDatabase(
   for (const [at, name] of names.entries()) {
     if (names.length > 1) terminal.redraw?.(`${at + 1} of ${names.length} databases: ${name}`)
     try {
-      const counting = countStates(couch.db(name), signal)
-      const counts = await whileBuilding(counting, { couch, database: name, terminal })
-      yield { name, counts: filter ? countsFor(counts, filter) : counts }
+      const counting = countDocuments(couch.db(name), signal)
+      const counted = await whileBuilding(counting, { couch, database: name, terminal })
+      yield { name, counted }
     } catch (thrown) {
       if (!isCouchError(thrown, 'not_found')) throw thrown
       if (db !== undefined && !isGlob(db)) throw await missing(couch, db, signal)
-      yield { name, counts: undefined }
+      yield { name, counted: undefined }
     }
   }
   terminal.redraw?.('')

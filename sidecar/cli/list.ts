@@ -29,8 +29,9 @@ export async function list(
   let shown = 0
   let hasMore = false
   await withCouch(config, async (couch) => {
-    for await (const { name, counts = [] } of eachDatabase(couch, config, { db, filter }, terminal)) {
-      const options = { database: couch.db(name), counts, filter, now: systemClock.now(), signal }
+    for await (const { name, counted } of eachDatabase(couch, config, db, terminal)) {
+      if (!counted) continue
+      const options = { database: couch.db(name), counted, filter, now: systemClock.now(), signal }
       for await (const found of findDocuments(options)) {
         hasMore = shown + found.length > limit
         terminal.redraw?.('')

@@ -19,7 +19,7 @@ import { oneLine } from '../core/visible.ts'
 import { tableOf, tableOfMany, type Counted } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 import { Semaphore } from '../core/semaphore.ts'
-import { countStates } from '../docstate/operator/status.ts'
+import { countDocuments } from '../docstate/operator/status.ts'
 import { handlerSettingsIn } from '../databases/handler-settings.ts'
 import { eachDatabase } from './each-database.ts'
 import { stuckLines } from './stuck-lines.ts'
@@ -43,7 +43,7 @@ export async function status(terminal: Terminal, config: Config, { stuck, json }
     ])
     if (stuck) {
       const paused = new Set(Object.keys(settings).filter((name) => settings[name]?.paused))
-      const databases = eachDatabase(couch, config, { db: undefined }, terminal)
+      const databases = eachDatabase(couch, config, undefined, terminal)
       const { signal } = terminal
       const groups = await findStuck({ couch, databases, patterns: patternsOf(config), workers, paused, signal })
       return print(groups, () => ['stuck', ...stuckLines(groups)].join('\n'))
@@ -149,8 +149,9 @@ export async function countDatabases(
   let done = 0
   async function count(database: string): Promise<Counted> {
     try {
-      const counting = countStates(couch.db(database), terminal.signal)
-      return { database, counts: await whileBuilding(counting, { couch, database, terminal }) }
+      const counting = countDocuments(couch.db(database), terminal.signal)
+      const { counts } = await whileBuilding(counting, { couch, database, terminal })
+      return { database, counts }
     } catch (thrown) {
       if (!isCouchError(thrown, 'not_found')) throw thrown
       return { database, counts: undefined }

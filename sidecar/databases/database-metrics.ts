@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts'
 import type { Counters, HandlerCounters } from '../docstate/counters.ts'
 import { addUp } from '../docstate/undeclared.ts'
 import type { Engine, EngineHealth, EngineLag } from '../docstate/engine.ts'
@@ -17,6 +18,9 @@ export interface DatabaseSources {
   readonly engines: ReadonlyMap<string, Engine>
   /** What engines have counted, by the name or glob of the settings. */
   readonly databaseCounters: ReadonlyMap<string, Counters>
+  /** Handlers that are paused, by `type/state`. */
+  readonly paused: () => ReadonlySet<string>
+  readonly clock: Pick<Clock, 'ticks'>
 }
 
 /** The databases that are followed by one name or glob. */
@@ -155,6 +159,12 @@ export const handlerMetrics = defineMetrics({
       'Documents in memory that wait for their claim, their turn or their save.',
       RUN_ATTEMPT,
     ),
+    handler_oldest_seconds: gauge(
+      'seconds',
+      'For how long the oldest document in memory waits, runs or is being saved; 0 without one.',
+      RUN_ATTEMPT,
+    ),
+    handler_paused: gauge('none', '1 while it is paused, 0 otherwise.', 'docstate/handler-limits.ts'),
     handler_written_total: counter(
       'documents',
       'What was written down of runs and lost workers.',
@@ -172,7 +182,8 @@ export const handlerMetrics = defineMetrics({
       'docstate/rescue.ts',
     ),
   },
-  read({ databaseCounters }: Pick<DatabaseSources, 'databaseCounters'>) {
+  read({ databaseCounters, paused, clock }: Omit<DatabaseSources, 'engines'>) {
+    const [ticks, arePaused] = [clock.ticks(), paused()]
     const all = [...databaseCounters].flatMap(([database, counts]) =>
       [...counts.handlers()].map(({ counts, type, state }) => ({ counts, labels: { database, type, state } })),
     )
@@ -190,6 +201,10 @@ export const handlerMetrics = defineMetrics({
       handler_running: each(({ running }) => running),
       handler_overdue: each(({ overdue }) => overdue),
       handler_waiting: each(({ inFlight, running }) => inFlight - running),
+      handler_oldest_seconds: each((counts) => counts.oldestMs(ticks) / 1000),
+      handler_paused: all.map(
+        ({ labels }) => [Number(arePaused.has(`${labels.type}/${labels.state}`)), labels] as const,
+      ),
       handler_written_total: by('as', ({ written }) => written),
       claims_total: by('outcome', ({ claims: { stored, accepted, lost, refused } }) => {
         return { won: stored, lost, unproven: accepted, refused }

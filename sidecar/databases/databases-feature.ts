@@ -45,7 +45,7 @@ export function databasesFeature(platform: Platform): Feature {
       limits.set(live.of('handlers').handlers)
     },
   })
-  const sources = { engines, databaseCounters: counters.all }
+  const sources = { engines, databaseCounters: counters.all, paused: () => limits.paused, clock }
   return {
     run: (until) => served.run(until),
     metrics: [

@@ -1,4 +1,5 @@
 import type { Status } from '../../ddocs/lib/status.ts'
+import { STUCK } from '../../ddocs/lib/stuck.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { systemClock } from '../core/clock.ts'
 import { shellWord } from '../core/shell-word.ts'
@@ -7,9 +8,8 @@ import { hasCapability } from './capabilities.ts'
 import { patternOf } from './patterns.ts'
 import { docstateOf, isClaim } from '../docstate/classify.ts'
 import { DDOC_ID } from '../docstate/finding/pages.ts'
-import { countsFor, findDocuments, type Found } from '../docstate/operator/find.ts'
-import { STUCK } from '../docstate/operator/standing.ts'
-import type { StateCount } from '../docstate/operator/status.ts'
+import { countsFor, findDocuments, type Filter, type Found } from '../docstate/operator/find.ts'
+import type { Counts, StateCount, StuckCount } from '../docstate/operator/status.ts'
 import type { Listed } from '../workers/list.ts'
 
 /** Documents that do not go on, for one reason. */
@@ -35,7 +35,7 @@ export interface StuckGroup {
 export interface CountedDatabase {
   readonly name: string
   /** Undefined where its design document is not deployed. */
-  readonly counts: readonly StateCount[] | undefined
+  readonly counted: Counts | undefined
 }
 
 export interface StuckOptions {
@@ -50,46 +50,50 @@ export interface StuckOptions {
   readonly signal: AbortSignal
 }
 
-/** So many of one kind are read in a database: of more, the reasons of the oldest stand for all. */
+/** So many claims are read in a database, the oldest. */
 const READ = 1000
-/** A claim that has not been renewed for so many leases has no worker. */
-const LEASES = 3
-const LOOKED_AT: readonly Status[] = [...STUCK, 'claimed', 'ready', 'timeout']
+/** A claim that has not been renewed for so many leases, each of a second or more, has no worker. */
+const [LEASES, LEAST_LEASE_MS] = [3, 1000]
+const CLAIMED: Filter = { statuses: ['claimed'], olderThanMs: LEASES * LEAST_LEASE_MS }
+/** Of the oldest, some may have gone on since they were counted. */
+const EXAMPLES = 10
+const filterOf = ({ type, state, status, code }: StuckCount): Filter => ({ type, state, statuses: [status], code })
 
 /** All that does not go on by itself, or only later: why, since when, and what brings it on. Throws `CouchError`. */
 export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
   const { couch, patterns, signal } = options
   const groups = new Map<string, StuckGroup>()
+  const keyOf = ({ databases, type, state, status, code, why }: StuckGroup) =>
+    JSON.stringify([databases, type, state, status, STUCK.includes(status) ? code : why])
   const add = (group: StuckGroup) => {
-    const { databases, type, state, status, code, why } = group
-    const key = JSON.stringify([databases, type, state, status, code ?? why])
-    const before = groups.get(key)
-    const since = [before?.since, group.since].filter((one) => one !== undefined).sort()[0]
-    groups.set(key, before ? { ...before, count: before.count + group.count, since } : group)
+    const before = groups.get(keyOf(group))
+    const since = earlier(before?.since, group.since)
+    groups.set(keyOf(group), before ? { ...before, count: before.count + group.count, since } : group)
   }
-  for await (const { name, counts = [] } of options.databases) {
+  for await (const { name, counted } of options.databases) {
+    if (!counted) continue
     const databases = patternOf(name, patterns)
     let machines: Machines | undefined
     const machinesHere = async () => (machines ??= await machinesIn(couch, name, signal))
-    for (const count of countsFor(counts, { statuses: LOOKED_AT })) {
-      const found = STUCK.includes(count.status as Status) || count.status === 'claimed' ? await read(name, count) : []
-      if (STUCK.includes(count.status as Status))
-        for (const group of failures(databases, name, count, found)) add(group)
-      else if (count.status === 'claimed') for (const group of lost(databases, name, found)) add(group)
-      else if (count.count > 0) for (const group of await idle(databases, name, count, machinesHere)) add(group)
+    for (const count of counted.stuck) {
+      const group: StuckGroup = { ...count, databases, why: '', next: '', example: undefined }
+      if (groups.has(keyOf(group))) add(group)
+      else {
+        const oldest = (await read(name, { counts: [], stuck: [count] }, filterOf(count), EXAMPLES)).at(0)
+        if (oldest) add(failed(group, name, oldest)) // otherwise it has gone on since it was counted
+      }
     }
+    for (const group of lost(databases, name, await read(name, counted, CLAIMED, READ))) add(group)
+    for (const count of countsFor(counted, { statuses: ['ready', 'timeout'] }))
+      for (const group of await idle(databases, name, count, machinesHere)) add(group)
   }
   return [...groups.values()].sort((a, b) => ((a.since ?? '~') < (b.since ?? '~') ? -1 : 1))
 
-  async function read(name: string, count: StateCount): Promise<Found[]> {
-    const found: Found[] = []
-    const filter = { type: count.type, statuses: [count.status as Status] }
-    const all = { database: couch.db(name), counts: [count], filter, now: systemClock.now(), signal }
-    for await (const page of findDocuments(all)) {
-      found.push(...page)
-      if (found.length >= READ) break
-    }
-    return found
+  /** The oldest that the filter means, a page of them at most. */
+  async function read(name: string, counted: Counts, filter: Filter, page: number): Promise<Found[]> {
+    const all = { database: couch.db(name), counted, filter, now: systemClock.now(), page, signal }
+    for await (const found of findDocuments(all)) if (found.length > 0) return found
+    return []
   }
 
   /** What waits for a handler that is paused, or that no running worker has. */
@@ -118,22 +122,12 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
 const machinesIn = async (couch: Couch, name: string, signal: AbortSignal): Promise<Machines> =>
   ((await couch.db(name).find(DDOC_ID, {}, { signal }))?.machines ?? {}) as Machines
 
-function failures(databases: string, database: string, count: StateCount, found: readonly Found[]): StuckGroup[] {
-  const isAll = found.length >= count.count
-  const groups = new Map<string, StuckGroup>()
-  for (const { standing } of found) {
-    const { id, type, handledIn: state, status, since, code, reason = '', nextAt } = standing
-    const key = isAll ? JSON.stringify([state, code]) : ''
-    const before = groups.get(key)
-    const own = { databases, type, state, status, since, code, why: reason, example: { database, id } }
-    const next = nextOf(status, databases, { type, state, code }, nextAt)
-    if (!before) groups.set(key, { ...own, next, count: isAll ? 1 : count.count })
-    else
-      groups.set(key, { ...before, count: isAll ? before.count + 1 : count.count, since: earlier(before.since, since) })
-  }
-  return [...groups.values()]
+function failed(group: StuckGroup, database: string, { standing }: Found): StuckGroup {
+  const { id, reason = '', nextAt } = standing
+  return { ...group, why: reason, next: nextOf(group, nextAt), example: { database, id } }
 }
 
+/** What a worker holds that is not there any more. */
 function lost(databases: string, database: string, found: readonly Found[]): StuckGroup[] {
   const now = systemClock.now()
   return found.flatMap(({ doc, standing }) => {
@@ -149,13 +143,7 @@ function lost(databases: string, database: string, found: readonly Found[]): Stu
 const earlier = (one: string | undefined, other: string | undefined) =>
   one !== undefined && (other === undefined || one < other) ? one : other
 
-interface Meant {
-  readonly type: string
-  readonly state: string
-  readonly code: string | undefined
-}
-
-function nextOf(status: Status, databases: string, { type, state, code }: Meant, nextAt: string | undefined): string {
+function nextOf({ databases, type, state, status, code }: StuckGroup, nextAt: string | undefined): string {
   const flags = { type, state, status, ...(code !== undefined && { code }) }
   const words = Object.entries(flags).map(([flag, value]) => `--${flag} ${shellWord(value)}`)
   const which = [shellWord(databases), ...words].join(' ')

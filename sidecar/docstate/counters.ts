@@ -6,8 +6,8 @@ import type { Outcome } from './types.ts'
 
 /** Of the documents of one type and state. */
 export class HandlerCounters {
-  /** On their way now: they wait, run, or are being saved. */
-  inFlight = 0
+  /** On their way now, the oldest first, and since when by the clock's ticks: they wait, run, or are being saved. */
+  readonly underWay = new Map<object, number>()
   /** Handlers that run now. */
   running = 0
   /** Handlers whose time was up, and that have not ended since. */
@@ -22,6 +22,16 @@ export class HandlerCounters {
   inherited = 0
   /** What was written of it: the outcome; that it is tried again; that it has failed for good; that a person decides. */
   readonly written = { saved: 0, retry: 0, error: 0, parked: 0 }
+
+  get inFlight(): number {
+    return this.underWay.size
+  }
+
+  /** For how long the oldest is on its way; 0 without any. Milliseconds. */
+  oldestMs(ticks: number): number {
+    const [since = ticks] = this.underWay.values()
+    return ticks - since
+  }
 }
 
 interface TypeAndState {

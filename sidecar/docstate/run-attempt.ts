@@ -75,7 +75,7 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
     } finally {
       turn.leave()
       quarantine.leave(lost)
-      counts.inFlight -= 1
+      counts.underWay.delete(attempt)
       claims.drop(attempt)
     }
   }
@@ -92,7 +92,7 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
   }
 
   return (attempt) => {
-    counts.inFlight += 1
+    counts.underWay.set(attempt, ticks())
     return timesLost(attempt.before) > 0 ? quarantine.apart(() => waitForKey(attempt)) : waitForKey(attempt)
   }
 }

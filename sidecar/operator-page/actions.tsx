@@ -5,7 +5,7 @@ import type { CountedDatabase } from '../databases/stuck.ts'
 import { setPaused } from '../databases/set-paused.ts'
 import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
-import { STUCK } from '../docstate/operator/standing.ts'
+import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { HttpError } from '../http/errors.ts'
 import { isStatus, type Asked } from './documents.tsx'
 import { documentPath, grouped, Hidden, Layout, listPath, Text, type Viewer } from './layout.tsx'
@@ -50,10 +50,10 @@ export const filterOf = ({ type, state, status, code }: Asked): Filter => ({
 export const meantBy = ({ db }: Asked, databases: readonly CountedDatabase[]): readonly CountedDatabase[] =>
   db === undefined ? databases : databases.filter(({ name }) => isAmong(name, [db]))
 
-/** How many documents a filter means, at most: with a code some of them have another. */
+/** How many documents a filter means, of discarded ones at most: with a state or a code some of them have another. */
 export const mostMeant = (asked: Asked, databases: readonly CountedDatabase[]): number =>
   meantBy(asked, databases)
-    .flatMap(({ counts = [] }) => countsFor(counts, filterOf(asked)))
+    .flatMap(({ counted }) => (counted ? countsFor(counted, filterOf(asked)) : []))
     .reduce((sum, { count }) => sum + count, 0)
 
 export interface Deed {
@@ -95,9 +95,10 @@ export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
   if ('id' in order) add(await actOnOne(couch.db(order.db), order.id, action, signal))
   else {
     const filter = filterOf(order.asked)
-    for (const { name, counts = [] } of meantBy(order.asked, databases))
-      for await (const results of actOnAll({ database: couch.db(name), counts, filter, now, signal, action }))
-        results.forEach(add)
+    for (const { name, counted } of meantBy(order.asked, databases))
+      if (counted)
+        for await (const results of actOnAll({ database: couch.db(name), counted, filter, now, signal, action }))
+          results.forEach(add)
   }
   return sums
 }
@@ -137,10 +138,9 @@ export const Ask = ({ viewer, order, fields, most }: AskProps) => (
 function subjectOf(order: Order, most: number | undefined): string {
   if ('handler' in order) return `The handler of ${order.handler}, in all databases.`
   if ('id' in order) return `The document ${order.id} in ${order.db}.`
-  const { code } = order.asked
   const documents = `${grouped(most ?? 0)} ${most === 1 ? 'document' : 'documents'}`
   const filter = Object.entries(order.asked).flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]))
-  return `${code === undefined ? '' : 'Up to '}${documents}: ${filter.join(', ')}.`
+  return `${order.asked.status === 'discarded' ? 'Up to ' : ''}${documents}: ${filter.join(', ')}.`
 }
 
 const backFrom = (order: Order): string =>

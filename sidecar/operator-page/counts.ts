@@ -6,7 +6,7 @@ import type { Couch } from '../couch/client.ts'
 import { CouchError, isCouchError, isServerAway } from '../couch/errors.ts'
 import type { Survey } from '../couch/survey.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
-import { countStatesWithin } from '../docstate/operator/status.ts'
+import { countDocumentsWithin } from '../docstate/operator/status.ts'
 
 export interface CountsOptions {
   readonly couch: Couch
@@ -25,6 +25,8 @@ export interface Counted {
   readonly total: number
   /** Whether all of them are. */
   readonly isWhole: boolean
+  /** Whether all have been, at some time: what is there now is no part of them. */
+  readonly isKnown: boolean
   /** Why they cannot be counted now; what is shown may be older then. */
   readonly trouble: string | undefined
 }
@@ -37,12 +39,13 @@ const TOGETHER = 8
 /** A database whose index is being built for longer holds up no other: it is counted when its index is there. */
 const INDEX_MS = 3000
 
-/** How many documents stand how, in all databases; read when someone asks, of those alone that have changed since. */
+/** How many documents stand how, in all databases: counted when someone asks, of those alone that have changed since. */
 export class Counts {
   readonly #options: CountsOptions
   readonly #known = new Map<string, { readonly mark: string; readonly counted: CountedDatabase }>()
   #total = 0
   #isListed = false
+  #isKnown = false
   #lookedAt = -Infinity
   #looking: Promise<void> | undefined
   #trouble: string | undefined
@@ -51,17 +54,19 @@ export class Counts {
     this.#options = options
   }
 
-  /** What is known now, after a short wait for news. */
-  async look(): Promise<Counted> {
+  /** What is known now, after a short wait for news where it is older than so many milliseconds. */
+  async look(freshMs = FRESH_MS): Promise<Counted> {
     const { clock, signal } = this.#options
-    if (clock.ticks() - this.#lookedAt > FRESH_MS) {
+    if (clock.ticks() - this.#lookedAt > freshMs) {
       this.#looking ??= this.#read().finally(() => (this.#looking = undefined))
       await withTimeout(clock, PATIENCE_MS, this.#looking, signal)
     }
     const databases = [...this.#known.values()].map(({ counted }) => counted)
     databases.sort((a, b) => (a.name < b.name ? -1 : 1))
     const total = Math.max(this.#total, databases.length)
-    return { databases, total, isWhole: this.#isListed && databases.length === total, trouble: this.#trouble }
+    const isWhole = this.#isListed && databases.length === total
+    this.#isKnown ||= isWhole
+    return { databases, total, isWhole, isKnown: this.#isKnown, trouble: this.#trouble }
   }
 
   /** After a write of ours: what was counted before is old. */
@@ -98,10 +103,10 @@ export class Counts {
   async #count(name: string, mark: string): Promise<void> {
     const { couch, signal } = this.#options
     try {
-      const counts = await countStatesWithin(couch.db(name), INDEX_MS, signal)
-      this.#known.set(name, { mark, counted: { name, counts } })
+      const counted = await countDocumentsWithin(couch.db(name), INDEX_MS, signal)
+      this.#known.set(name, { mark, counted: { name, counted } })
     } catch (thrown) {
-      if (isCouchError(thrown, 'not_found')) this.#known.set(name, { mark, counted: { name, counts: undefined } })
+      if (isCouchError(thrown, 'not_found')) this.#known.set(name, { mark, counted: { name, counted: undefined } })
       else if (!isCouchError(thrown) || isServerAway(thrown.code)) throw thrown // of one database: what was known of it stays
     }
   }

@@ -2,7 +2,8 @@ import { isObject } from '../../ddocs/lib/document.ts'
 import { STATUSES, type Status } from '../../ddocs/lib/status.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Explained } from '../databases/explain-document.ts'
-import { standingOf, STUCK, type Standing } from '../docstate/operator/standing.ts'
+import { STUCK } from '../../ddocs/lib/stuck.ts'
+import { standingOf, type Standing } from '../docstate/operator/standing.ts'
 import { historyLine } from '../history/read-history.ts'
 import {
   documentPath,

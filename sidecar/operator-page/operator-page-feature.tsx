@@ -13,13 +13,16 @@ import { createHandlerTables } from '../databases/handler-tables.ts'
 import { patternsOf } from '../databases/patterns.ts'
 import { findStuck } from '../databases/stuck.ts'
 import { createCompiler } from '../deploy/compiler.ts'
+import { typesAndStatesOf } from '../docstate/classify.ts'
 import { findDocuments } from '../docstate/operator/find.ts'
 import type { Feature } from '../feature.ts'
 import { HttpError } from '../http/errors.ts'
+import { metricsOf } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
 import { listWorkers } from '../workers/list.ts'
 import { Ask, carryOut, Done, filterOf, meantBy, mostMeant, orderFrom } from './actions.tsx'
 import { Counts } from './counts.ts'
+import { documentMetrics } from './document-metrics.ts'
 import { DocumentPage, Documents, SHOWN, type Asked, type Row } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
 import { viewerOf, type Viewer } from './layout.tsx'
@@ -46,6 +49,8 @@ const POLICY = [
 const MOST_PAGES = 50
 /** A page that is open asks each five seconds. */
 const FRESH_MS = 4000
+/** Metrics are read each ten seconds or more. */
+const SCRAPE_MS = 9000
 const FILES = { 'page.css': 'text/css', 'live.js': 'text/javascript' } as const
 const folder = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'pages')
 
@@ -111,9 +116,10 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
       const rows: Row[] = []
       const until = c.req.raw.signal // who has left is not read for
       let pages = 0
-      for (const { name, counts: counted = [] } of meantBy(asked, databases)) {
+      for (const { name, counted } of meantBy(asked, databases)) {
+        if (!counted) continue
         const filter = filterOf(asked)
-        const find = { database: couch.db(name), counts: counted, filter, now: clock.now(), signal: until }
+        const find = { database: couch.db(name), counted, filter, now: clock.now(), signal: until }
         for await (const found of findDocuments(find)) {
           rows.push(...found.map(({ standing }) => ({ ...standing, database: name })))
           if (rows.length > SHOWN || ++pages === MOST_PAGES) break
@@ -186,7 +192,15 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     c.header('Set-Cookie', `${cookieOf('', publicUrl)}; Max-Age=0`)
     return c.redirect('/sign-in', 303)
   })
-  return { routes: [app] }
+  const handledIn = (pattern: string) => {
+    const { registrations, machines } = tables.of(pattern).table
+    return typesAndStatesOf({ registrations, machines })
+  }
+  const look = () => counts.look(SCRAPE_MS)
+  return {
+    routes: [app],
+    metrics: [metricsOf(documentMetrics, { look, patterns, handledIn, now: () => clock.now() })],
+  }
 }
 
 /** Asked for by many at once, it is worked out once; and not again as long as it is fresh. */

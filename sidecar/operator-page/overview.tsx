@@ -1,5 +1,5 @@
 import type { StuckGroup } from '../databases/stuck.ts'
-import { STUCK } from '../docstate/operator/standing.ts'
+import { STUCK } from '../../ddocs/lib/stuck.ts'
 import type { Counted } from './counts.ts'
 import { grouped, Layout, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
 
@@ -97,8 +97,8 @@ const MOST_LISTED = 50
 const Databases = ({ counted, handlers }: Pick<OverviewProps, 'counted' | 'handlers'>) => {
   const { databases, total } = counted
   const sums = new Map<string, Map<string, number>>()
-  for (const { counts = [] } of databases)
-    for (const { type, state, status, count } of counts) {
+  for (const { counted } of databases)
+    for (const { type, state, status, count } of counted?.counts ?? []) {
       const sum = sums.get(`${type}/${state}`) ?? new Map<string, number>()
       sums.set(`${type}/${state}`, sum.set(status, (sum.get(status) ?? 0) + count))
     }

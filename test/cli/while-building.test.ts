@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { whileBuilding } from '../../sidecar/cli/while-building.ts'
-import { countStates } from '../../sidecar/docstate/operator/status.ts'
+import { countDocuments } from '../../sidecar/docstate/operator/status.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { installDocstate } from '../docstate/install.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
@@ -25,13 +25,13 @@ async function count(tasks: (database: string) => Fault) {
   proxy.plan((request) => (isView(request) ? slowly : isTasks(request) ? tasks(database) : undefined))
   const notes: string[] = []
   const terminal = { note: (text: string) => void notes.push(text), signal: stopping.signal }
-  const counting = countStates(couch.db(database), stopping.signal)
+  const counting = countDocuments(couch.db(database), stopping.signal)
   const counted = whileBuilding(counting, { couch, database, terminal, everyMs: 20 })
   counted.catch(() => undefined) // a test that has failed does not wait for it
   return { database, proxy, ready, stopping, notes, counted }
 }
 
-const counts = [{ type: 'order', state: 'paid', status: 'ready', count: 1 }]
+const counts = { counts: [{ type: 'order', state: 'paid', status: 'ready', count: 1 }], stuck: [] }
 
 test('a count waits for its index, and tells how far it is', async () => {
   const { database, ready, notes, counted } = await count((name) => {

@@ -149,6 +149,6 @@ test("the control database's design document guards it by the machines that it h
     _id: '_design/docstate',
     machines: controlMachines,
     validate_doc_update: expect.any(String) as string,
-    views: { by_state: counted, conflicts: counted },
+    views: { by_state: counted, conflicts: counted, stuck: { ...counted, reduce: '_stats' } },
   })
 })

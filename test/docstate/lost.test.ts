@@ -4,7 +4,7 @@ import { viewOf } from '../support/answers.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { actOnAll, actOnOne, retry } from '../../sidecar/docstate/operator/actions.ts'
-import { countStates } from '../../sidecar/docstate/operator/status.ts'
+import { countDocuments } from '../../sidecar/docstate/operator/status.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
@@ -149,7 +149,7 @@ test('all that is stuck is brought back together, of one type or of all', async 
   await db.put({ _id: 'd', type: 'order', state: 'error', error })
   await (await startRig(db, () => undefined)).stop()
   const retried = []
-  const all = { database: db, counts: await countStates(db), action: retry, now: Date.now() }
+  const all = { database: db, counted: await countDocuments(db), action: retry, now: Date.now() }
   for await (const results of actOnAll({ ...all, filter: { type: 'order' } }))
     retried.push(...results.map(({ id }) => id))
   expect(retried.sort()).toEqual(['a', 'c'])

@@ -1,3 +1,4 @@
+import { createManualClock } from '../support/manual-clock.ts'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it, test } from 'vitest'
@@ -193,10 +194,14 @@ test('what engines have counted is told under the name that is written beside it
   Object.assign(counts.conflicts, { resolved: 5, stuck: 6 })
   Object.assign(counts.writes, { requests: 7, stored: 8, accepted: 9, conflict: 10, refused: 11, unknown: 12 })
   const handler = counts.of({ type: 'order', state: 'paid' })
-  Object.assign(handler, { inFlight: 9, running: 2, inherited: 3 })
+  Object.assign(handler, { running: 2, inherited: 3 })
+  for (let since = 0; since < 9; since++) handler.underWay.set({}, since * 1000)
   Object.assign(handler.claims, { stored: 1, lost: 2, accepted: 3, refused: 4 })
   Object.assign(handler.written, { saved: 1, retry: 2, error: 3, parked: 4 })
-  const served = await families(sourcesOf({ databaseCounters: new Map([['control', counts]]) }))
+  const clock = createManualClock()
+  await clock.advance(10_000)
+  const paused = () => new Set(['order/paid'])
+  const served = await families(sourcesOf({ databaseCounters: new Map([['control', counts]]), clock, paused }))
   const own = (name: string) => valueOf(served, `couchdb_sidecar_${name}`, { database: 'control' })
   const by = (name: string, label: string, values: string[]) =>
     values.map((value) => valueOf(served, `couchdb_sidecar_${name}`, { database: 'control', [label]: value }))
@@ -209,6 +214,7 @@ test('what engines have counted is told under the name that is written beside it
   const outcomes = ['stored', 'accepted', 'conflict', 'refused', 'unknown']
   expect(by('write_documents_total', 'outcome', outcomes)).toEqual([8, 9, 10, 11, 12])
   expect(['handler_waiting', 'handler_running', 'claims_inherited_total'].map(own)).toEqual([7, 2, 3])
+  expect(['handler_oldest_seconds', 'handler_paused'].map(own)).toEqual([10, 1])
   expect(by('claims_total', 'outcome', ['won', 'lost', 'unproven', 'refused'])).toEqual([1, 2, 3, 4])
   expect(by('handler_written_total', 'as', ['saved', 'retry', 'error', 'parked'])).toEqual([1, 2, 3, 4])
 })
@@ -236,4 +242,43 @@ test('the process is told by the names that others give it, with numbers that ca
     expect(valueOf(first, 'process_open_fds')).toBeGreaterThan(2)
     expect(valueOf(first, 'process_max_fds')).toBeGreaterThan(valueOf(first, 'process_open_fds'))
   }
+})
+
+test('documents are told by how they stand, of all databases of a glob together, and nothing while a part is counted', async () => {
+  const counts = new Counters()
+  for (const state of ['paid', 'shipped']) counts.of({ type: 'order', state })
+  const order = { type: 'order', state: 'paid' } as const
+  const failed = { ...order, status: 'failed', code: 'gone' } as const
+  const databases = [
+    {
+      name: 'shop-1',
+      counted: {
+        counts: [
+          { ...order, status: 'ready', count: 5 },
+          { type: 'order', state: 'error', status: 'failed', count: 3 },
+          { type: 'order', state: 'undeclared', status: 'ready', count: 9 },
+        ],
+        stuck: [
+          { ...failed, count: 2, since: '2026-01-01T00:10:00.000Z' },
+          { ...failed, code: 'late', count: 1, since: '2026-01-01T00:20:00.000Z' },
+        ],
+      },
+    },
+    { name: 'shop-2', counted: { counts: [], stuck: [{ ...failed, count: 4, since: '2026-01-01T00:00:00.000Z' }] } },
+    { name: 'shop-3', counted: undefined },
+  ]
+  const counted = { databases, total: 3, isWhole: true, isKnown: true, trouble: undefined }
+  const databaseCounters = new Map([['shop-*', counts]])
+  const now = Date.parse('2026-01-01T01:00:00.000Z')
+  const served = await families(sourcesOf({ databaseCounters, counted, now }))
+  const told = served.get('couchdb_sidecar_documents')!.samples.filter(({ value }) => value > 0)
+  expect(told.map(({ labels, value }) => [labels.database, labels.state, labels.status, value])).toEqual([
+    ['shop-*', 'paid', 'ready', 5],
+    ['shop-*', 'paid', 'failed', 7],
+  ])
+  const oldest = { state: 'paid', status: 'failed' }
+  expect(valueOf(served, 'couchdb_sidecar_documents_oldest_seconds', oldest)).toBe(3600)
+  expect(valueOf(served, 'couchdb_sidecar_documents_oldest_seconds', { ...oldest, status: 'parked' })).toBe(0)
+  const none = await families(sourcesOf({ databaseCounters, counted: { ...counted, isKnown: false }, now }))
+  expect(none.get('couchdb_sidecar_documents')!.samples).toEqual([])
 })

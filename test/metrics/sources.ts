@@ -22,6 +22,8 @@ import { indexMetrics } from '../../sidecar/indexes/index-metrics.ts'
 import type { Entry } from '../../sidecar/indexes/entry.ts'
 import { mailMetrics } from '../../sidecar/mail/mail-metrics.ts'
 import { buildMetrics } from '../../sidecar/metrics/process-metrics.ts'
+import type { Counted } from '../../sidecar/operator-page/counts.ts'
+import { documentMetrics } from '../../sidecar/operator-page/document-metrics.ts'
 import { metricsOf, type Metrics } from '../../sidecar/metrics/metric.ts'
 import { processMetrics } from '../../sidecar/metrics/process-metrics.ts'
 import { workerMetrics } from '../../sidecar/workers/workers-feature.ts'
@@ -53,6 +55,7 @@ export interface Sources extends DatabaseSources {
   readonly dbUpdates: DbUpdatesCounts
   readonly entries: readonly Entry[]
   readonly now: number
+  readonly counted: Counted
 }
 
 /** Numbers as the features keep them: of a sidecar that has not done anything, unless told. */
@@ -60,6 +63,9 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),
   databaseCounters: new Map([['control', new Counters()]]),
+  paused: () => new Set(),
+  clock: createManualClock(),
+  counted: { databases: [], total: 0, isWhole: true, isKnown: true, trouble: undefined },
   visits: { databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 },
   byteBudget: createByteBudget(1000),
   mails: noMails(),
@@ -78,6 +84,12 @@ export const metricsFrom = (sources: Sources): readonly Metrics[] => [
   metricsOf(databaseMetrics, sources),
   metricsOf(visitMetrics, () => sources.visits),
   metricsOf(handlerMetrics, sources),
+  metricsOf(documentMetrics, {
+    look: () => Promise.resolve(sources.counted),
+    patterns: [...sources.databaseCounters.keys()],
+    handledIn: (pattern) => [...sources.databaseCounters.get(pattern)!.handlers()],
+    now: () => sources.now,
+  }),
   metricsOf(memoryMetrics, sources.byteBudget),
   metricsOf(inboxMetrics, sources.inbox),
   metricsOf(mailMetrics, sources.mails),

@@ -1,6 +1,7 @@
 /** What the forms of the operator's page may say, and where they may come from. */
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
+import type { Status } from '../../ddocs/lib/status.ts'
 import { mostMeant, orderFrom } from '../../sidecar/operator-page/actions.tsx'
 import { pathFrom, refuseForeign } from '../../sidecar/operator-page/sign-in.tsx'
 
@@ -34,14 +35,18 @@ test.each([
 ])('%j is none', (fields, reason) => expect(() => orderFrom(fields)).toThrow(reason))
 
 test('how many documents a filter means', () => {
-  const count = (status: string, count: number) => ({ type: 'order', state: 'paid', status, count })
+  const order = { type: 'order', state: 'paid' }
+  const counts = [{ ...order, status: 'ready', count: 100 }]
+  const stuck = (status: Status, count: number, code?: string) => [{ ...order, status, count, code, since: undefined }]
   const databases = [
-    { name: 'shop-a', counts: [count('parked', 2), count('ready', 100)] },
-    { name: 'shop-b', counts: [count('retry', 3)] },
-    { name: 'other', counts: [count('parked', 50)] },
-    { name: 'shop-c', counts: undefined },
+    { name: 'shop-a', counted: { counts, stuck: stuck('parked', 2) } },
+    { name: 'shop-b', counted: { counts: [], stuck: [...stuck('retry', 3, 'late'), ...stuck('failed', 7, 'gone')] } },
+    { name: 'other', counted: { counts: [], stuck: stuck('parked', 50) } },
+    { name: 'shop-c', counted: undefined },
   ]
-  expect(mostMeant({ db: 'shop-*' }, databases)).toBe(5)
+  expect(mostMeant({ db: 'shop-*' }, databases)).toBe(12)
+  expect(mostMeant({ db: 'shop-*', code: 'late' }, databases)).toBe(3)
+  expect(mostMeant({ status: 'failed', state: 'paid' }, databases)).toBe(7)
   expect(mostMeant({ status: 'ready' }, databases)).toBe(100)
   expect(mostMeant({ type: 'none' }, databases)).toBe(0)
 })

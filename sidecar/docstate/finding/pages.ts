@@ -6,6 +6,8 @@ import type { TypeAndState } from '../../workers/partitioning.ts'
 export const DDOC = 'docstate'
 export const DDOC_ID = `_design/${DDOC}`
 export const BY_STATE = 'by_state'
+/** Documents that do not go on by themselves, key `[type, state, status, code, since]` (`ddocs/lib/stuck.ts`). */
+export const STUCK_VIEW = 'stuck'
 /** Documents of which there is more than one last revision, key `[type, state]`. */
 export const CONFLICTS = 'conflicts'
 
@@ -46,20 +48,21 @@ export const listPagesOf =
   ({ type, state }, status, until, signal) =>
     pages(database, { startkey: [type, state, status], endkey: [type, state, status, until] }, signal)
 
-/** A range of `by_state`, or all of a view, a page at a time. What moves meanwhile may be missed or come twice. */
+/** A range of a view, a page at a time. What moves meanwhile may be missed or come twice. */
 export async function* pages(
   database: Database,
   range: Range,
   signal?: AbortSignal,
   view = BY_STATE,
+  page = PAGE,
 ): AsyncGenerator<Listed[]> {
   let from: ViewQuery = { startkey: range.startkey }
   for (;;) {
-    const query = { ...from, endkey: range.endkey, reduce: false, limit: PAGE }
+    const query = { ...from, endkey: range.endkey, reduce: false, limit: page }
     const rows = await database.view(DDOC, view, listedRow, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
     yield rows.map(({ id, key }) => ({ id, at: typeof key[3] === 'string' ? key[3] : null }))
     const last = rows.at(-1)
-    if (!last || rows.length < PAGE) return
+    if (!last || rows.length < page) return
     from = { startkey: last.key, startkey_docid: `${last.id}\0` } // the next id there is: the last may have moved
   }
 }

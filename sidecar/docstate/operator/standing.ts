@@ -1,11 +1,8 @@
 import { isObject } from '../../../ddocs/lib/document.ts'
 import { statusOf, type Status } from '../../../ddocs/lib/status.ts'
+import { stuckOf } from '../../../ddocs/lib/stuck.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { failingSince } from '../attempt.ts'
 import { docstateOf, isClaim } from '../classify.ts'
-
-/** With which only a person, or the next try, goes on. */
-export const STUCK: readonly Status[] = ['failed', 'parked', 'retry']
 
 /** What an operator wants to know of a document. */
 export interface Standing {
@@ -31,15 +28,12 @@ export function standingOf(doc: StoredDoc): Standing {
   const isOver = status === 'failed' || status === 'discarded'
   const failure = isOver ? error : docstate?.failure
   const claim = isClaim(docstate?.claim) ? docstate.claim : undefined
-  const since = {
-    ...{ ready: undefined, timeout: undefined },
-    retry: failingSince(docstate) ?? docstate?.failure?.at,
+  const stuck = stuckOf(doc)
+  const since: Partial<Record<Status, unknown>> = {
     claimed: claim?.at,
-    parked: docstate?.parked?.at,
     handled: docstate?.handled,
-    failed: error.at,
     discarded: docstate?.discarded?.at,
-  }[status]
+  }
   const nextAt = { retry: docstate?.retry_at, timeout: docstate?.timeout_at, handled: docstate?.timeout_at }
   const reason = status === 'parked' ? docstate?.parked?.reason : failure?.reason
   return {
@@ -48,8 +42,8 @@ export function standingOf(doc: StoredDoc): Standing {
     state: String(doc.state),
     status,
     handledIn: isOver ? String(docstate?.failed_in) : String(doc.state),
-    since: textOf(since),
-    code: textOf(failure?.code),
+    since: stuck ? (stuck.since ?? undefined) : textOf(since[status]),
+    code: stuck ? (stuck.code ?? undefined) : textOf(failure?.code),
     reason: textOf(reason),
     nextAt: textOf((nextAt as Partial<Record<Status, unknown>>)[status]),
   }

@@ -3,7 +3,7 @@ import type { Database } from '../../../sidecar/couch/database.ts'
 import type { Doc } from '../../../sidecar/couch/documents.ts'
 import { actOnAll, actOnOne, discard, retry, type ActionResult } from '../../../sidecar/docstate/operator/actions.ts'
 import { findDocuments, type Filter } from '../../../sidecar/docstate/operator/find.ts'
-import { countStates } from '../../../sidecar/docstate/operator/status.ts'
+import { countDocuments } from '../../../sidecar/docstate/operator/status.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { installDocstate } from '../install.ts'
@@ -44,14 +44,14 @@ async function setUp(...docs: readonly Doc[]) {
 
 async function actOn(database: Database, filter: Filter = {}, action = retry, limit = Infinity) {
   const results: ActionResult[] = []
-  const options = { database, counts: await countStates(database), filter, now: Date.now(), action, limit }
+  const options = { database, counted: await countDocuments(database), filter, now: Date.now(), action, limit }
   for await (const some of actOnAll(options)) results.push(...some)
   return results.map(({ kind, id }) => `${id} ${kind}`)
 }
 
 async function find(database: Database, filter: Filter = {}) {
   const found: string[] = []
-  const options = { database, counts: await countStates(database), filter, now: Date.now() }
+  const options = { database, counted: await countDocuments(database), filter, now: Date.now() }
   for await (const some of findDocuments(options)) found.push(...some.map(({ standing }) => standing.id))
   return found.sort()
 }
@@ -64,7 +64,7 @@ test('one that another client writes at the same time does not stop the others, 
   }, isBulk)
   expect(await actOn(proxied)).toEqual(['b done', 'c done', 'a done'])
   expect(await db.get('a')).toMatchObject({ note: 'by hand', docstate: { state: 'paid' } })
-  expect(await countStates(db)).toEqual([{ type: 'order', state: 'paid', status: 'ready', count: 3 }])
+  expect((await countDocuments(db)).counts).toEqual([{ type: 'order', state: 'paid', status: 'ready', count: 3 }])
 })
 
 test('one that has changed twice, or is not stuck any more, is told and left alone', async () => {

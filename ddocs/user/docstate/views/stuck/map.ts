@@ -1,0 +1,1 @@
+export { emitStuck as default } from '../../../../lib/emit-stuck.ts'
