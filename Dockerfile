@@ -36,6 +36,6 @@ ENV NODE_ENV=production \
 EXPOSE 5985
 USER 1000:1000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.SIDECAR_PORT}/_up`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.SIDECAR_PORT}/_live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "/app/dist/sidecar/main.js"]
 CMD ["start"]

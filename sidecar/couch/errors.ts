@@ -37,6 +37,22 @@ export const retryTable: Readonly<Record<CouchErrorCode, Retry>> = {
   bad_request: 'never',
 }
 
+/** For people, after "…: ". */
+export const inWords: Readonly<Record<CouchErrorCode, string>> = {
+  unreachable: 'CouchDB cannot be reached',
+  timeout: 'CouchDB does not answer in time',
+  garbled: 'what answers at its address is not CouchDB, or its answer was cut off',
+  overloaded: 'CouchDB is overloaded',
+  server: 'CouchDB has an error of its own, see its log',
+  unauthorized: 'CouchDB refuses the name or the password of the sidecar',
+  forbidden: 'CouchDB does not let the sidecar read it',
+  not_found: 'it is not there',
+  conflict: 'another writer was there first',
+  exists: 'it exists already',
+  too_large: 'CouchDB finds the request too large',
+  bad_request: 'CouchDB does not understand the request',
+}
+
 export interface CouchErrorDetails {
   readonly request: string
   readonly status?: number

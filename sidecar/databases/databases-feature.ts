@@ -1,3 +1,4 @@
+import { inWords, type CouchErrorCode } from '../couch/errors.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { HandlerLimits } from '../docstate/handler-limits.ts'
@@ -59,12 +60,22 @@ export function databasesFeature(platform: Platform): Feature {
   }
 }
 
-/** The databases whose feed is not followed. */
+/** Of more databases in the same trouble than that their number is told. */
+const NAMED = 3
+
+/** The databases whose feed is not followed, and why. */
 export function problemsOf(engines: ReadonlyMap<string, Engine>): string[] {
   if (engines.size === 0) return ['waiting for CouchDB']
-  return [...engines.values()].flatMap((engine) => {
+  const byTrouble = new Map<CouchErrorCode | undefined, string[]>()
+  for (const engine of engines.values()) {
     const { database, following, trouble } = engine.health()
-    return following ? [] : [`the feed of ${database} is not followed${trouble ? `: ${trouble}` : ' yet'}`]
+    if (!following) byTrouble.set(trouble, [...(byTrouble.get(trouble) ?? []), database])
+  }
+  return [...byTrouble].map(([trouble, databases]) => {
+    const more = databases.length - NAMED
+    const named = databases.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '')
+    const [subject, verb] = databases.length === 1 ? ['the feed', 'is'] : ['the feeds', 'are']
+    return `${subject} of ${named} ${verb} not followed${trouble ? `: ${inWords[trouble]} (${trouble})` : ' yet'}`
   })
 }
 

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import type { CouchErrorCode } from '../../sidecar/couch/errors.ts'
 import { problemsOf } from '../../sidecar/databases/databases-feature.ts'
+import { Counters } from '../../sidecar/docstate/counters.ts'
+import { engineSaying } from '../metrics/sources.ts'
 import { deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createPrefix, make, order, startVisits } from './rig.ts'
@@ -38,3 +41,16 @@ test('a database that is named is followed and waited for; those that a glob mat
   await eventually(() => expect(handled).toContain('b2'))
   expect(engines.has(controlDb)).toBe(true)
 }, 60_000)
+
+test('databases in the same trouble are named together, with what it means', () => {
+  const saying =
+    (trouble: CouchErrorCode | undefined, following = false) =>
+    (database: string) =>
+      [database, engineSaying(new Counters(), { database, following, trouble })] as const
+  const away = ['a', 'b', 'c', 'd', 'e'].map(saying('unreachable'))
+  expect(problemsOf(new Map([...away, saying(undefined, true)('well'), saying('forbidden')('shop')]))).toEqual([
+    'the feeds of a, b, c and 2 more are not followed: CouchDB cannot be reached (unreachable)',
+    'the feed of shop is not followed: CouchDB does not let the sidecar read it (forbidden)',
+  ])
+  expect(problemsOf(new Map([saying(undefined)('new')]))).toEqual(['the feed of new is not followed yet'])
+})

@@ -83,12 +83,12 @@ it('is up while it does its work, and says in words why not', async () => {
   const ill = await app.request('/_up')
   expect(ill.status).toBe(503)
   expect(await ill.json()).toEqual({ status: 'unavailable', reasons: ['no answer from CouchDB'] })
+  const live = await app.request('/_live')
+  expect([live.status, await live.json()]).toEqual([200, { status: 'ok' }]) // a restart would mend nothing
 })
 
-it('can only be asked whether it is up', async () => {
-  const response = await createApp(up({ problems: () => [] })).request('/_up', {
-    method: 'POST',
-  })
+it.each(['/_up', '/_live'])('%s can only be asked', async (path) => {
+  const response = await createApp(up({ problems: () => [] })).request(path, { method: 'POST' })
   expect(response.status).toBe(405)
   expect(response.headers.get('allow')).toBe('GET, HEAD')
   expect(await response.json()).toEqual({ error: 'method_not_allowed', reason: 'Only GET,HEAD allowed' })

@@ -56,6 +56,10 @@ async function register(sidecar: string) {
 test('one command, and CouchDB is set up, all are healthy, and the sidecars know of each other', async () => {
   needsStack()
   await Promise.all(['couchdb', 'sidecar-1', 'sidecar-2'].map((service) => stack.untilHealthy(service)))
+  for (const name of ['sidecar-1', 'sidecar-2']) {
+    const url = await stack.urlOf(name, 5985)
+    await eventually(async () => expect((await fetch(`${url}/_up`)).status).toBe(200), { within: 60_000 })
+  }
   const couch = await openCouch()
   const databases = await answerOf<string[]>(couch, { path: '_all_dbs' })
   expect(databases).toEqual(expect.arrayContaining(['_replicator', '_users', 'control']))
@@ -98,7 +102,7 @@ test('the image holds what runs, and nothing that is embedded or for development
   expect(installed.filter((name) => !production.has(name))).toEqual([])
   expect(installed.filter((name) => notInProduction.includes(name))).toEqual([])
   const files = await stack.evaluate('sidecar-1', `fs.readdirSync('/app').sort()`)
-  expect(files).toEqual(['LICENSE', 'dist', 'node_modules', 'package.json'])
+  expect(files).toEqual(['LICENSE', 'dist', 'node_modules', 'package.json', 'pages'])
 })
 
 test('its commands are at hand', async () => {
