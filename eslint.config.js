@@ -15,7 +15,7 @@ const layers = [
   ['devices'],
   ['accounts'],
   ['deploy'],
-  ['deletions', 'global-changes', 'history', 'indexes', 'schedules'],
+  ['canary', 'deletions', 'global-changes', 'history', 'indexes', 'schedules'],
   // what they share
   ['platform'],
   ['config', 'embedded', 'live-settings'],

@@ -76,6 +76,12 @@ export const controlMachines = defineMachines({
     error: { next: { new: 'sidecar', forgotten: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'forgotten' } },
     forgotten: { mode: 'safe', next: { new: 'sidecar' } },
   },
+  canary: {
+    sent: { mode: 'unsafe', create: 'sidecar', next: { arrived: 'sidecar', error: 'sidecar' } },
+    arrived: { next: { over: 'sidecar' }, timeout: { afterMs: HOUR_MS, next: 'over' } },
+    error: { next: { over: 'sidecar' }, timeout: { afterMs: HOUR_MS, next: 'over' } },
+    over: { mode: 'safe' },
+  },
 })
 
 export type ControlMachines = typeof controlMachines

@@ -1,5 +1,6 @@
 import { Command, Option, CommanderError } from 'commander'
 import type { Config } from '../config.ts'
+import type { CanaryFlags } from './canary.ts'
 import type { DeployFlags } from './deploy.ts'
 import type { ActFlags } from './act.ts'
 import { FILTER_FLAGS } from './filter-flags.ts'
@@ -94,6 +95,15 @@ export function createProgram(terminal: Terminal, version: string): Command {
       const config = await readConfig(command, terminal)
       const { explainOne } = await import('./explain.ts')
       await explainOne(terminal, config, { db, id }, options)
+    })
+
+  add('canary', 'send a document the whole way: written, found, claimed, handled, saved; tell how long it took')
+    .option('--within <time>', 'how long it may take', '10s')
+    .option('--json', 'as JSON')
+    .action(async (options: CanaryFlags, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { canary } = await import('./canary.ts')
+      await canary(terminal, config, options)
     })
 
   addFilter(add('list', 'list documents that failed, are parked, or wait for their next try'))

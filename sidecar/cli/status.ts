@@ -1,7 +1,6 @@
 import { settingsId, type HandlerSettings } from '../../ddocs/lib/live-settings.ts'
 import type { Config } from '../config.ts'
 import type { Couch } from '../couch/client.ts'
-import type { Database } from '../couch/database.ts'
 import { isCouchError } from '../couch/errors.ts'
 import { measureIndexes } from '../indexes/measure.ts'
 import { buildsIndexes, readNotes } from '../indexes/notes.ts'
@@ -38,7 +37,7 @@ export async function status(terminal: Terminal, config: Config, { stuck, json }
   const print = (value: unknown, text: () => string) => terminal.print(json ? JSON.stringify(value, null, 2) : text())
   await withCouch(config, async (couch) => {
     const [workers, settings] = await Promise.all([
-      workersIn(couch.db(config.controlDb), terminal.signal),
+      listWorkers(couch.db(config.controlDb), terminal.signal),
       handlerSettingsIn(couch.db(config.controlDb), terminal.signal),
     ])
     if (stuck) {
@@ -121,15 +120,6 @@ async function indexesIn(
   const measured = await measureIndexes(couch, databases, signal)
   const { own, others } = behindOf(measured, notes)
   return { lines: indexLines(measured, notes), behind: [...own, ...others] }
-}
-
-async function workersIn(database: Database, signal: AbortSignal): Promise<readonly Listed[]> {
-  try {
-    return await listWorkers(database, signal)
-  } catch (thrown) {
-    if (isCouchError(thrown, 'not_found')) return []
-    throw thrown
-  }
 }
 
 /** Times are those of the worker's own clock. */

@@ -12,6 +12,8 @@ import { readHistory } from '../history/read-history.ts'
 import type { HandlerTables } from './handler-tables.ts'
 import { handlerSettingsIn } from './handler-settings.ts'
 import { patternsOf } from './patterns.ts'
+import { hasCapability } from './capabilities.ts'
+import { listWorkers } from '../workers/list.ts'
 
 export interface ExplainDocumentOptions {
   readonly couch: Couch
@@ -44,6 +46,7 @@ export async function explainDocument(
     const sentences = await explain({
       ...{ database, table, id, signal, clock, control },
       settings: await handlerSettingsIn(control, signal),
+      hasWorker: async (pair) => (await listWorkers(control, signal)).some((worker) => hasCapability(worker, db, pair)),
       served: isAmong(db, patternsOf(config)),
       guarded: (ddoc?.machines ?? {}) as Machines,
       // Where there is no design document yet, the start brings it, with the machines of these handlers.

@@ -1,6 +1,7 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import { userMachines } from '../../ddocs/machines.ts'
 import { newUserId, userDatabaseOf, userDatabasesOf } from '../accounts/names.ts'
+import { registerCanary } from '../canary/canary.ts'
 import { createChannels } from '../channels/register.ts'
 import type { Config } from '../config.ts'
 import { isAmong } from '../core/glob.ts'
@@ -63,6 +64,7 @@ export function createHandlerTables(options: HandlerTablesOptions): HandlerTable
     accounts: channels.accounts,
   })
   channels.registerControl(control)
+  registerCanary(control, config.name)
   const user = createControl(userMachines)
   channels.registerUser(user)
 

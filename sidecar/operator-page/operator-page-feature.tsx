@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { Hono, type Context } from 'hono'
 import { html } from 'hono/html'
 import type { Child } from 'hono/jsx'
+import { sendCanary } from '../canary/canary.ts'
 import type { Clock } from '../core/clock.ts'
 import { oneLine } from '../core/visible.ts'
 import { handlersOf } from '../databases/capabilities.ts'
@@ -16,7 +17,7 @@ import { createCompiler } from '../deploy/compiler.ts'
 import { typesAndStatesOf } from '../docstate/classify.ts'
 import { findDocuments } from '../docstate/operator/find.ts'
 import type { Feature } from '../feature.ts'
-import { HttpError } from '../http/errors.ts'
+import { HttpError, methodNotAllowed } from '../http/errors.ts'
 import { metricsOf } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
 import { listWorkers } from '../workers/list.ts'
@@ -26,7 +27,7 @@ import { documentMetrics } from './document-metrics.ts'
 import { DocumentPage, Documents, SHOWN, type Asked, type Row } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
 import { viewerOf, type Viewer } from './layout.tsx'
-import { Overview } from './overview.tsx'
+import { Canary, Overview } from './overview.tsx'
 import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './sign-in.tsx'
 
 export interface OperatorPageOptions extends Platform {
@@ -49,6 +50,8 @@ const POLICY = [
 const MOST_PAGES = 50
 /** A page that is open asks each five seconds. */
 const FRESH_MS = 4000
+/** A document takes some ten milliseconds; the list of those that no feed has told is read each minute. */
+const CANARY_MS = 10_000
 /** Metrics are read each ten seconds or more. */
 const SCRAPE_MS = 9000
 const FILES = { 'page.css': 'text/css', 'live.js': 'text/javascript' } as const
@@ -173,6 +176,21 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
       log.info({ ...order, by: viewer.name, ...sums }, 'an operator has acted')
       return <Done {...{ viewer, order, sums }} />
     }),
+  )
+
+  const explain = async (id: string) =>
+    (await explainDocument(config.controlDb, id, { couch, config, tables, clock, signal })).sentences
+  const canary = (signal: AbortSignal) => sendCanary({ control, withinMs: CANARY_MS, explain, clock, signal })
+  app.post('/_canary', options.adminOnly, async (c) => {
+    refuseForeign(c)
+    const result = await canary(c.req.raw.signal)
+    if (result.kind === 'arrived') return c.json({ ok: true, ms: Math.round(result.ms), worker: result.worker })
+    return c.json({ error: 'canary_lost', reason: result.reasons.join(' ') }, 503)
+  })
+  app.all('/_canary', methodNotAllowed('POST'))
+  app.post(
+    '/canary',
+    acted(async (c, viewer) => <Canary viewer={viewer} result={await canary(c.req.raw.signal)} />),
   )
 
   app.get('/sign-in', (c) => page(c, <SignIn to={pathFrom(c.req.query('to'))} />))

@@ -1,3 +1,4 @@
+import type { CanaryResult } from '../canary/canary.ts'
 import type { StuckGroup } from '../databases/stuck.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import type { Counted } from './counts.ts'
@@ -46,9 +47,46 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers 
       )}
       {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
       <Databases counted={counted} handlers={handlers} />
+      {viewer.mayAct && (
+        <form method="post" action="/canary">
+          <button class="quiet">Send a canary</button> a document that goes the whole way, and is deleted
+        </form>
+      )}
     </Layout>
   )
 }
+
+interface CanaryProps {
+  readonly viewer: Viewer
+  readonly result: CanaryResult
+}
+
+/** How a document fared that was sent the whole way. */
+export const Canary = ({ viewer, result }: CanaryProps) => (
+  <Layout title="Canary" viewer={viewer}>
+    {result.kind === 'arrived' ? (
+      <p class="well" role="status">
+        It has arrived: <Text of={`${Math.round(result.ms)} ms, by ${result.worker}`} />.
+      </p>
+    ) : (
+      <>
+        <p class="bad" role="status">
+          It has not arrived.
+        </p>
+        <ul>
+          {result.reasons.map((reason) => (
+            <li>
+              <Text of={reason} />
+            </li>
+          ))}
+        </ul>
+      </>
+    )}
+    <p>
+      <a href="/">To the overview</a>
+    </p>
+  </Layout>
+)
 
 const filterOf = ({ databases, type, state, status, code }: StuckGroup) => ({
   db: databases,

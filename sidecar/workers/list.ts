@@ -1,4 +1,6 @@
 import type { Database } from '../couch/database.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { isCouchError } from '../couch/errors.ts'
 import { readLocalDocs } from '../couch/local.ts'
 import { beatId, isMember, memberFrom, roleOf, TYPE, type Member } from './documents.ts'
 
@@ -9,13 +11,19 @@ export interface Listed extends Member {
   readonly seenAt: string | undefined
 }
 
-/** All registered workers, by roles and ids. Throws `CouchError`. */
+/** All registered workers, by roles and ids; none where the control database is not there. Throws `CouchError`. */
 export async function listWorkers(database: Database, signal: AbortSignal): Promise<Listed[]> {
-  const docs = (await database.withPrefix(`${TYPE}:`, { signal })).filter(isMember)
+  const found = await database.withPrefix(`${TYPE}:`, { signal }).catch(noneIfMissing)
+  const docs = found.filter(isMember)
   const ids = docs.map(({ _id }) => beatId(_id))
   const beats = await readLocalDocs(database, ids, signal)
   return docs.map((doc) => {
     const at = beats.get(beatId(doc._id))?.at
     return { role: roleOf(doc), ...memberFrom(doc), seenAt: typeof at === 'string' ? at : undefined }
   })
+}
+
+function noneIfMissing(thrown: unknown): StoredDoc[] {
+  if (isCouchError(thrown, 'not_found')) return []
+  throw thrown
 }

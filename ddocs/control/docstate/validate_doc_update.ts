@@ -22,7 +22,7 @@ const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<ClientsType, 
 
 /** Documents of the sidecar's own, which no client writes. */
 const RESERVED =
-  /^(mails|guesses|config|limit|since|schedule|deletion|worker|account|channel|ended|database|invitation|invitations):/
+  /^(mails|guesses|config|limit|since|schedule|deletion|worker|account|channel|ended|database|invitation|invitations|canary):/
 
 export default function validate(
   this: { readonly machines: Machines },

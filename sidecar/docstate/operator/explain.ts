@@ -13,6 +13,7 @@ import { handlerDefaults } from '../handler-options.ts'
 import { keyOf } from '../keys.ts'
 import { failedTries, stepsDone, timesLost } from '../attempt.ts'
 import type { Registration } from '../types.ts'
+import type { TypeAndState } from '../../workers/partitioning.ts'
 
 export interface ExplainOptions {
   readonly database: Database
@@ -30,12 +31,14 @@ export interface ExplainOptions {
   readonly control: Database
   /** What is set of handlers in place of their options. */
   readonly settings: HandlerSettings
+  /** Whether some worker is registered that has a handler for it in this database. Default yes. */
+  readonly hasWorker?: (pair: TypeAndState) => Promise<boolean>
   readonly signal?: AbortSignal
 }
 
 /**
  * Tells about one document, in sentences for people: which handler takes it, who holds it, what happened, and what
- * happens next and when. Reads the document only; asks no worker. Throws `SidecarError` (code `not-found`), `CouchError`.
+ * happens next and when. Asks no worker. Throws `SidecarError` (code `not-found`), `CouchError`.
  */
 export async function explain(options: ExplainOptions): Promise<string[]> {
   const { database, table, id, served, signal } = options
@@ -157,7 +160,7 @@ function happened(doc: StoredDoc): string[] {
 const byVersion = (version: string | undefined) => (version === undefined ? '' : `, by version ${version}`)
 
 async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOptions): Promise<string[]> {
-  const { database, control, clock, settings, signal } = options
+  const { database, control, clock, settings, hasWorker, signal } = options
   const docstate = docstateOf(doc)
   if (docstate?.parked) {
     return [
@@ -198,6 +201,8 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
           "It was there before its handler, which takes only what is new (since: 'now'). What is changed in it makes it new.",
         ]
       }
+      if (!((await hasWorker?.(classification.registration)) ?? true))
+        return ['It is ready, and no worker is registered that has its handler: couchdb-sidecar start runs one.']
       return ['It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.']
     case 'wait': {
       const { until } = classification
