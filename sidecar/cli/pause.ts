@@ -4,7 +4,8 @@ import { shellWord } from '../core/shell-word.ts'
 import { didYouMean } from '../core/nearest.ts'
 import type { Database } from '../couch/database.ts'
 import { handlersOf } from '../databases/capabilities.ts'
-import { setPaused as writePaused } from '../databases/set-paused.ts'
+import { changeHandlers, concurrencyFrom, limitFrom, type HandlerChange } from '../databases/change-handlers.ts'
+import { handlerSettingsIn, settingInWords } from '../databases/handler-settings.ts'
 import { listWorkers } from '../workers/list.ts'
 import { operatorIn, withCouch } from './connect.ts'
 import { oneLine } from '../core/visible.ts'
@@ -19,21 +20,62 @@ export async function setPaused(
 ): Promise<void> {
   await withCouch(config, async (couch) => {
     const control = couch.db(config.controlDb)
-    if (paused) await checkNames(control, names, terminal)
-    await writePaused(control, names, paused, { by: operatorIn(config), signal: terminal.signal })
+    if (paused) await checkNames('pause', control, names, terminal)
+    const change = { paused: paused || null }
+    await changeHandlers(control, names, change, { by: operatorIn(config), signal: terminal.signal })
     for (const name of names) terminal.print(oneLine(paused ? pausedLine(name) : `${name} goes on`))
   })
+}
+
+export interface SetFlags {
+  readonly concurrency?: string
+  readonly limit?: string
+}
+
+/** How many runs of these handlers there are at the same time, and in a time: by `type/state`, in all workers. */
+export async function setHandlers(
+  terminal: Terminal,
+  config: Config,
+  names: readonly string[],
+  flags: SetFlags,
+): Promise<void> {
+  const change = changeFrom(flags)
+  await withCouch(config, async (couch) => {
+    const control = couch.db(config.controlDb)
+    await checkNames('set', control, names, terminal)
+    await changeHandlers(control, names, change, { by: operatorIn(config), signal: terminal.signal })
+    const settings = await handlerSettingsIn(control, terminal.signal)
+    for (const name of names) terminal.print(oneLine(`${name}: ${settingInWords(settings[name])}`))
+  })
+}
+
+function changeFrom({ concurrency, limit }: SetFlags): HandlerChange {
+  const read = {
+    ...(concurrency !== undefined && { concurrency: concurrencyFrom(concurrency) }),
+    ...(limit !== undefined && { limit: limitFrom(limit) }),
+  }
+  const faults = Object.entries(read).flatMap(([flag, value]) =>
+    typeof value === 'string' ? [`set: --${flag}: ${value}`] : [],
+  )
+  if (Object.keys(read).length === 0) faults.push('set: expected --concurrency or --limit')
+  if (faults.length > 0) throw new ConfigError(faults)
+  return read as HandlerChange
 }
 
 const pausedLine = (name: string) =>
   `${name} is paused: what runs goes on to its end, nothing else begins. To let it go on: couchdb-sidecar resume ${shellWord(name)}`
 
 /** A name that no running worker has is a mistake; where none runs it cannot be known. */
-async function checkNames(control: Database, names: readonly string[], { note, signal }: Terminal): Promise<void> {
+async function checkNames(
+  command: string,
+  control: Database,
+  names: readonly string[],
+  { note, signal }: Terminal,
+): Promise<void> {
   const known = new Set((await listWorkers(control, signal)).flatMap((worker) => handlersOf(worker)))
   if (known.size === 0) return note('no worker is running: whether there are such handlers is not known')
   const faults = names
     .filter((name) => !known.has(name))
     .map((name) => `expected a handler of a running worker, got ${name}${didYouMean(name, [...known])}`)
-  if (faults.length > 0) throw new ConfigError(faults.map((fault) => `pause: ${fault}`))
+  if (faults.length > 0) throw new ConfigError(faults.map((fault) => `${command}: ${fault}`))
 }

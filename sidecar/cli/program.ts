@@ -5,6 +5,7 @@ import type { DeployFlags } from './deploy.ts'
 import type { ActFlags } from './act.ts'
 import { FILTER_FLAGS } from './filter-flags.ts'
 import type { ListFlags } from './list.ts'
+import type { SetFlags } from './pause.ts'
 import type { StatusFlags } from './status.ts'
 import type { Terminal } from './terminal.ts'
 import { inspect } from 'node:util'
@@ -151,6 +152,16 @@ export function createProgram(terminal: Terminal, version: string): Command {
       })
   addPause('pause', 'let no run of a handler begin, in all workers; what comes waits', true)
   addPause('resume', 'let a handler go on that is paused', false)
+
+  add('set', 'change how many runs of a handler there are, in all workers, without a deploy')
+    .argument('<handlers...>', 'by type and state: order/paid')
+    .option('--concurrency <count>', "at the same time in each process; or default: as the handler's options say")
+    .option('--limit <count/time>', 'that begin in a time, in all workers together, such as 600/1m; or default')
+    .action(async (handlers: string[], options: SetFlags, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { setHandlers } = await import('./pause.ts')
+      await setHandlers(terminal, config, handlers, options)
+    })
 
   program
     .command('version')

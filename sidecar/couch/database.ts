@@ -88,8 +88,8 @@ export interface Database {
   leaves(id: string, options?: CallOptions): Promise<Leaf[]>
   /** See `ReadMany`. */
   getMany(ids: readonly string[], options?: ReadManyOptions): Promise<StoredDoc[]>
-  /** The documents whose ids begin so, in the order of their ids. */
-  withPrefix(prefix: string, options?: CallOptions): Promise<StoredDoc[]>
+  /** The documents whose ids begin so, in the order of their ids, perhaps only the first. */
+  withPrefix(prefix: string, options?: CallOptions, limit?: number): Promise<StoredDoc[]>
   /** The ids that begin so, in their order, a thousand at a time. */
   idsWithPrefix(prefix: string, options?: CallOptions): AsyncGenerator<readonly string[]>
   /** The `_local` documents of these ids, as far as they are there. Not every server can (`local.ts`). */
@@ -214,8 +214,9 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       }
     },
     getMany: (ids, options) => readMany(name, ids, { first, ...options }),
-    async withPrefix(prefix, options) {
-      const query = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true }
+    async withPrefix(prefix, options, limit) {
+      const range = { startkey: prefix, endkey: `${prefix}\u{10ffff}`, include_docs: true }
+      const query = { ...range, ...(limit !== undefined && { limit }) }
       const { rows } = await call(allDocs, { path: '_all_docs', query }, options)
       return rows.flatMap((row) => (row.doc ? [row.doc] : []))
     },

@@ -1,8 +1,10 @@
+import type { HandlerSetting } from '../../ddocs/lib/live-settings.ts'
 import { isAmong } from '../core/glob.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
-import { setPaused } from '../databases/set-paused.ts'
+import { changeHandlers, concurrencyFrom, limitFrom, type HandlerChange } from '../databases/change-handlers.ts'
+import { settingInWords } from '../databases/handler-settings.ts'
 import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
@@ -10,19 +12,21 @@ import { HttpError } from '../http/errors.ts'
 import { isStatus, type Asked } from './documents.tsx'
 import { documentPath, grouped, Hidden, Layout, listPath, Text, type Viewer } from './layout.tsx'
 
-export const VERBS = ['retry', 'discard', 'pause', 'resume'] as const
+export const VERBS = ['retry', 'discard', 'pause', 'resume', 'set'] as const
 export type Verb = (typeof VERBS)[number]
 
 /** What is to be done, with what. */
 export type Order =
   | { readonly verb: 'retry' | 'discard'; readonly db: string; readonly id: string }
   | { readonly verb: 'retry' | 'discard'; readonly asked: Asked }
-  | { readonly verb: 'pause' | 'resume'; readonly handler: string }
+  | { readonly verb: 'pause' | 'resume' | 'set'; readonly handler: string; readonly change: HandlerChange }
 
 /** Of the fields of a form or an address. Throws `HttpError` where they say nothing that can be done. */
 export function orderFrom(fields: Readonly<Record<string, string | undefined>>): Order {
   const { verb, handler, id, db, type, state, status, code } = fields
-  if ((verb === 'pause' || verb === 'resume') && handler) return { verb, handler }
+  if ((verb === 'pause' || verb === 'resume') && handler)
+    return { verb, handler, change: { paused: verb === 'pause' || null } }
+  if (verb === 'set' && handler) return { verb, handler, change: changeFrom(fields) }
   if (verb !== 'retry' && verb !== 'discard') throw bad(`expected one of ${VERBS.join(', ')}`)
   if (id && db) return { verb, db, id }
   const asked = {
@@ -37,6 +41,12 @@ export function orderFrom(fields: Readonly<Record<string, string | undefined>>):
   if (verb === 'discard' && !STUCK.includes(asked.status ?? 'failed') && !(asked.type && asked.state))
     throw bad(`expected a type and a state: most documents stand as ${asked.status} for good`)
   return { verb, asked }
+}
+
+function changeFrom({ concurrency = '', limit = '' }: Readonly<Record<string, string | undefined>>): HandlerChange {
+  const read = { concurrency: concurrencyFrom(concurrency.trim()), limit: limitFrom(limit.trim()) }
+  for (const value of Object.values(read)) if (typeof value === 'string') throw bad(value)
+  return read as HandlerChange
 }
 
 const bad = (reason: string) => new HttpError(400, 'bad_request', `This cannot be done: ${reason}.`)
@@ -80,7 +90,7 @@ export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
   const { couch, controlDb, databases, by, clock, signal } = deed
   const sums = { done: 0, changed: 0, refused: 0, why: undefined as string | undefined }
   if ('handler' in order) {
-    await setPaused(couch.db(controlDb), [order.handler], order.verb === 'pause', { by, signal })
+    await changeHandlers(couch.db(controlDb), [order.handler], order.change, { by, signal })
     return { ...sums, done: 1 }
   }
   const statuses = 'asked' in order && isStatus(order.asked.status) ? [order.asked.status] : STUCK
@@ -111,7 +121,7 @@ interface AskProps {
   readonly most: number | undefined
 }
 
-const TITLES = { retry: 'Retry', discard: 'Discard', pause: 'Pause', resume: 'Resume' } as const
+const TITLES = { retry: 'Retry', discard: 'Discard', pause: 'Pause', resume: 'Resume', set: 'Set' } as const
 
 const CONSEQUENCES: Readonly<Record<Verb, string>> = {
   retry:
@@ -119,6 +129,7 @@ const CONSEQUENCES: Readonly<Record<Verb, string>> = {
   discard: 'Each is in error afterwards, marked as discarded, and is not handled any more. Retry takes that back.',
   pause: 'What runs goes on to its end, nothing else begins, on all workers. Resume takes that back.',
   resume: 'It takes its documents again, on all workers, at once.',
+  set: 'It holds within a second on all workers, and over restarts. What runs goes on to its end.',
 }
 
 /** Says what would be done before it is. */
@@ -136,12 +147,18 @@ export const Ask = ({ viewer, order, fields, most }: AskProps) => (
 )
 
 function subjectOf(order: Order, most: number | undefined): string {
-  if ('handler' in order) return `The handler of ${order.handler}, in all databases.`
+  if ('handler' in order)
+    return order.verb === 'set'
+      ? `The handler of ${order.handler}, in all databases: ${settingInWords(withoutNull(order.change))}.`
+      : `The handler of ${order.handler}, in all databases.`
   if ('id' in order) return `The document ${order.id} in ${order.db}.`
   const documents = `${grouped(most ?? 0)} ${most === 1 ? 'document' : 'documents'}`
   const filter = Object.entries(order.asked).flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]))
   return `${order.asked.status === 'discarded' ? 'Up to ' : ''}${documents}: ${filter.join(', ')}.`
 }
+
+const withoutNull = (change: HandlerChange) =>
+  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null)) as HandlerSetting
 
 const backFrom = (order: Order): string =>
   'handler' in order ? '/handlers' : 'id' in order ? documentPath(order.db, order.id) : listPath({ ...order.asked })
@@ -157,6 +174,7 @@ const DONE: Readonly<Record<Verb, string>> = {
   discard: 'discarded',
   pause: 'paused',
   resume: 'resumed',
+  set: 'set',
 }
 
 export const Done = ({ viewer, order, sums: { done, changed, refused, why } }: DoneProps) => (

@@ -3,8 +3,9 @@ import { STATUSES, type Status } from '../../ddocs/lib/status.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Explained } from '../databases/explain-document.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
-import { standingOf, type Standing } from '../docstate/operator/standing.ts'
-import { historyLine } from '../history/read-history.ts'
+import { standingOf } from '../docstate/operator/standing.ts'
+import type { Listing, Row } from './list.ts'
+import type { HistoryDoc } from '../history/history-doc.ts'
 import {
   documentPath,
   grouped,
@@ -25,66 +26,82 @@ export interface Asked {
   readonly state?: string | undefined
   readonly status?: string | undefined
   readonly code?: string | undefined
-}
-
-export interface Row extends Standing {
-  readonly database: string
+  /** What ids begin with: then nothing else but the database counts. */
+  readonly id?: string | undefined
+  /** Of an earlier page. */
+  readonly after?: string | undefined
 }
 
 interface DocumentsProps {
   readonly viewer: Viewer
   readonly asked: Asked
-  readonly rows: readonly Row[]
-  /** Whether there are more. */
-  readonly hasMore: boolean
+  readonly listing: Listing
+  /** How many the filter means. */
+  readonly total: number
 }
-
-/** Of more documents than that the first are shown. */
-export const SHOWN = 100
 
 export const isStatus = (text: string | undefined): text is Status =>
   (STATUSES as readonly string[]).includes(text ?? '')
 
-export const Documents = ({ viewer, asked, rows, hasMore }: DocumentsProps) => (
-  <Layout title="Documents" isLive="slowly" current="/documents" viewer={viewer}>
-    <search>
-      <form method="get" action="/documents" class="filter">
-        <Field name="db" label="Database (name or glob)" value={asked.db} />
-        <Field name="type" label="Type" value={asked.type} />
-        <Field name="state" label="State" value={asked.state} />
-        <div>
-          <label for="status">How it stands</label>
-          <select id="status" name="status">
-            <option value="">stuck (failed, parked, retry)</option>
-            {STATUSES.map((status) => (
-              <option value={status} selected={status === asked.status}>
-                {status}
-              </option>
-            ))}
-          </select>
-        </div>
-        <Field name="code" label="Code of the failure" value={asked.code} />
-        <button>Show</button>
-      </form>
-      <form method="get" action="/document" class="filter">
-        <Field name="db" id="of" label="Database" value={asked.db} required />
-        <Field name="id" label="Id of a document" value={undefined} required />
-        <button>Open</button>
-      </form>
-    </search>
-    <p role="status">
-      {rows.length === 0
-        ? hasMore
-          ? 'None of the first documents that stand so; a narrower filter finds others.'
-          : 'No document stands so.'
-        : hasMore
-          ? `The first ${grouped(rows.length)}; a narrower filter shows others.`
-          : `${grouped(rows.length)} ${rows.length === 1 ? 'document' : 'documents'}.`}
-    </p>
-    {viewer.mayAct && rows.length > 0 && <RetryOrDiscard values={{ ...asked }} what="all that the filter means" />}
-    {rows.length > 0 && <List rows={rows} />}
-  </Layout>
-)
+export const Documents = ({ viewer, asked, listing, total }: DocumentsProps) => {
+  const { rows, next } = listing
+  return (
+    <Layout
+      title="Documents"
+      isLive={asked.after === undefined ? 'slowly' : undefined}
+      current="/documents"
+      viewer={viewer}
+    >
+      <search>
+        <form method="get" action="/documents" class="filter">
+          <Field name="db" label="Database (name or glob)" value={asked.db} />
+          <Field name="type" label="Type" value={asked.type} />
+          <Field name="state" label="State" value={asked.state} />
+          <div>
+            <label for="status">How it stands</label>
+            <select id="status" name="status">
+              <option value="">stuck (failed, parked, retry)</option>
+              {STATUSES.map((status) => (
+                <option value={status} selected={status === asked.status}>
+                  {status}
+                </option>
+              ))}
+            </select>
+          </div>
+          <Field name="code" label="Code of the failure" value={asked.code} />
+          <button>Show</button>
+        </form>
+        <form method="get" action="/documents" class="filter">
+          <Field name="db" id="of" label="Database (name or glob)" value={asked.db} />
+          <Field name="id" label="Id, or what it begins with" value={asked.id} required />
+          <button>Search</button>
+        </form>
+      </search>
+      <p role="status">{inWords(asked, listing, total)}</p>
+      {viewer.mayAct && rows.length > 0 && asked.id === undefined && (
+        <RetryOrDiscard values={{ ...asked, after: undefined }} what="all that the filter means" />
+      )}
+      {rows.length > 0 && <List rows={rows} />}
+      {next !== undefined && (
+        <p>
+          <a href={listPath({ ...asked, after: next })}>Go on</a>
+        </p>
+      )}
+    </Layout>
+  )
+}
+
+function inWords({ id, after }: Asked, { rows, next, isCut }: Listing, total: number): string {
+  const count = rows.length
+  if (count === 0 && isCut) return 'None of those that were looked at; a narrower filter finds others.'
+  if (count === 0) return id === undefined ? 'No document stands so.' : 'No document has such an id.'
+  const shown = `${grouped(count)} ${count === 1 ? 'document' : 'documents'}`
+  if (id !== undefined) return isCut ? `The first ${shown}; a longer id finds others.` : `${shown}.`
+  if (after !== undefined) return `${grouped(count)} more, of ${grouped(Math.max(total, count))} documents.`
+  return next === undefined
+    ? `${shown}.`
+    : `The first ${grouped(count)} of ${grouped(Math.max(total, count + 1))} documents.`
+}
 
 interface FieldProps {
   readonly name: string
@@ -137,6 +154,8 @@ interface DocumentProps {
   readonly viewer: Viewer
   readonly database: string
   readonly doc: StoredDoc | undefined
+  /** Its other last revisions. */
+  readonly conflicts: readonly StoredDoc[]
   readonly explained: Explained
   /** Whether personal data is shown as it is. */
   readonly isShown: boolean
@@ -159,7 +178,7 @@ function masked(doc: StoredDoc): Record<string, unknown> {
   return { ...hidden(doc), ...open, ...(isObject(docstate) && { docstate: { ...docstate, ...steps } }) }
 }
 
-export const DocumentPage = ({ viewer, database, doc, explained, isShown }: DocumentProps) => {
+export const DocumentPage = ({ viewer, database, doc, conflicts, explained, isShown }: DocumentProps) => {
   const id = doc?._id
   const hasStanding = doc !== undefined && typeof doc.type === 'string' && typeof doc.state === 'string'
   const status = hasStanding ? standingOf(doc).status : undefined
@@ -185,15 +204,10 @@ export const DocumentPage = ({ viewer, database, doc, explained, isShown }: Docu
       {explained.history.length > 0 && (
         <section>
           <h2 id="before">What came before</h2>
-          <ol>
-            {explained.history.map((entry) => (
-              <li>
-                <Text of={historyLine(entry)} />
-              </li>
-            ))}
-          </ol>
+          <Timeline entries={explained.history} />
         </section>
       )}
+      {doc && conflicts.length > 0 && <Conflicts revisions={[doc, ...conflicts]} isShown={isShown} />}
       {doc && (
         <section>
           <h2 id="json">JSON</h2>
@@ -207,5 +221,70 @@ export const DocumentPage = ({ viewer, database, doc, explained, isShown }: Docu
         </section>
       )}
     </Layout>
+  )
+}
+
+/** The oldest first. */
+const Timeline = ({ entries }: { readonly entries: readonly HistoryDoc[] }) => (
+  <ol class="timeline">
+    {entries.map(({ at, from, to, by, worker, ms, failed_tries: tries, failure, version }) => (
+      <li class={failure ? 'broken' : undefined}>
+        <Time at={at} />
+        <strong>
+          <Text of={from === to ? `${from}, done` : `${from} → ${to}`} />
+        </strong>
+        <span>
+          <Text
+            of={[
+              by === 'time' ? 'by its time' : `${worker}, ${grouped(ms)} ms`,
+              ...(version === undefined ? [] : [`version ${version}`]),
+              ...(tries === 0 ? [] : [`after ${tries} failed ${tries === 1 ? 'try' : 'tries'}`]),
+            ].join(', ')}
+          />
+        </span>
+        {failure && <Text of={`${failure.code}: ${failure.reason}`} />}
+      </li>
+    ))}
+  </ol>
+)
+
+interface ConflictsProps {
+  /** The one that CouchDB shows first. */
+  readonly revisions: readonly StoredDoc[]
+  readonly isShown: boolean
+}
+
+/** What differs between the last revisions of a document. */
+const Conflicts = ({ revisions, isShown }: ConflictsProps) => {
+  const seen = isShown ? revisions : revisions.map(masked)
+  const names = [...new Set(revisions.flatMap((doc) => Object.keys(doc)))].filter((name) => !name.startsWith('_'))
+  const differing = names.filter((name) => new Set(revisions.map((doc) => JSON.stringify(doc[name]))).size > 1)
+  return (
+    <section>
+      <h2 id="conflicts">Conflicting revisions</h2>
+      <p>
+        CouchDB shows the first. Where a handler or a resolver joins them it does so by itself; otherwise write one and
+        delete the others.
+      </p>
+      <Table labelledby="conflicts" columns={['Field', ...revisions.map(({ _rev }) => _rev)]}>
+        {differing.map((name) => (
+          <tr>
+            <th scope="row">
+              <Text of={name} />
+            </th>
+            {seen.map((doc) => (
+              <td>
+                {(doc as Record<string, unknown>)[name] === undefined ? (
+                  '–'
+                ) : (
+                  <Text of={JSON.stringify((doc as Record<string, unknown>)[name])} />
+                )}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </Table>
+      {differing.length === 0 && <p>They differ in their revisions alone.</p>}
+    </section>
   )
 }

@@ -1,5 +1,7 @@
-import type { HandlerSettings } from '../../ddocs/lib/live-settings.ts'
+import type { HandlerSetting, HandlerSettings } from '../../ddocs/lib/live-settings.ts'
 import { handlersOf } from '../databases/capabilities.ts'
+import { BY_DEFAULT } from '../databases/change-handlers.ts'
+import { settingInWords } from '../databases/handler-settings.ts'
 import type { Listed } from '../workers/list.ts'
 import { Hidden, Layout, Table, Text, Time, type Viewer } from './layout.tsx'
 
@@ -27,7 +29,7 @@ export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
                 </th>
                 <td class="number">{having}</td>
                 <td>
-                  <Text of={inWords(setting)} />
+                  <Text of={settingInWords(setting)} />
                 </td>
                 <td class="actions">
                   {viewer.mayAct && (
@@ -35,6 +37,17 @@ export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
                       <Hidden values={{ handler: name }} />
                       <button name="verb" value={setting.paused ? 'resume' : 'pause'} class="quiet">
                         {setting.paused ? 'Resume' : 'Pause'}
+                      </button>
+                      <label>
+                        Concurrency
+                        <input name="concurrency" size={6} value={String(setting.concurrency ?? BY_DEFAULT)} />
+                      </label>
+                      <label>
+                        Limit
+                        <input name="limit" size={8} value={limitOf(setting)} />
+                      </label>
+                      <button name="verb" value="set" class="quiet">
+                        Set
                       </button>
                     </form>
                   )}
@@ -73,11 +86,5 @@ export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
   )
 }
 
-function inWords({ paused, concurrency, limit }: HandlerSettings[string]): string {
-  const parts = [
-    ...(paused ? ['paused'] : []),
-    ...(concurrency === undefined ? [] : [`concurrency ${concurrency}`]),
-    ...(limit === undefined ? [] : [`limit ${limit.count} in ${limit.per}`]),
-  ]
-  return parts.join(', ') || '–'
-}
+/** As it is typed. */
+const limitOf = ({ limit }: HandlerSetting): string => (limit ? `${limit.count}/${limit.per}` : BY_DEFAULT)

@@ -24,6 +24,7 @@ interface LayoutProps {
 
 const ENTRIES = [
   ['/', 'Overview'],
+  ['/machines', 'Machines'],
   ['/documents', 'Documents'],
   ['/handlers', 'Handlers and workers'],
 ] as const

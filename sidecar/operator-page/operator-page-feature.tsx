@@ -15,7 +15,6 @@ import { patternsOf } from '../databases/patterns.ts'
 import { findStuck } from '../databases/stuck.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import { typesAndStatesOf } from '../docstate/classify.ts'
-import { findDocuments } from '../docstate/operator/find.ts'
 import type { Feature } from '../feature.ts'
 import { HttpError, methodNotAllowed } from '../http/errors.ts'
 import { metricsOf } from '../metrics/metric.ts'
@@ -24,9 +23,11 @@ import { listWorkers } from '../workers/list.ts'
 import { Ask, carryOut, Done, filterOf, meantBy, mostMeant, orderFrom } from './actions.tsx'
 import { Counts } from './counts.ts'
 import { documentMetrics } from './document-metrics.ts'
-import { DocumentPage, Documents, SHOWN, type Asked, type Row } from './documents.tsx'
+import { DocumentPage, Documents, isStatus, type Asked } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
+import { listById, listStanding } from './list.ts'
 import { viewerOf, type Viewer } from './layout.tsx'
+import { Machines } from './machines.tsx'
 import { Canary, Overview } from './overview.tsx'
 import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './sign-in.tsx'
 
@@ -46,14 +47,14 @@ const POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
-/** So many pages of the list are looked through for documents of a code: of a million that would take minutes. */
-const MOST_PAGES = 50
 /** A page that is open asks each five seconds. */
 const FRESH_MS = 4000
 /** A document takes some ten milliseconds; the list of those that no feed has told is read each minute. */
 const CANARY_MS = 10_000
 /** Metrics are read each ten seconds or more. */
 const SCRAPE_MS = 9000
+/** Side by side. */
+const MOST_CONFLICTS = 4
 const FILES = { 'page.css': 'text/css', 'live.js': 'text/javascript' } as const
 const folder = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'pages')
 
@@ -116,22 +117,21 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     shown(async (c, viewer) => {
       const asked = askedOf(c)
       const { databases } = await counts.look()
-      const rows: Row[] = []
-      const until = c.req.raw.signal // who has left is not read for
-      let pages = 0
-      for (const { name, counted } of meantBy(asked, databases)) {
-        if (!counted) continue
-        const filter = filterOf(asked)
-        const find = { database: couch.db(name), counted, filter, now: clock.now(), signal: until }
-        for await (const found of findDocuments(find)) {
-          rows.push(...found.map(({ standing }) => ({ ...standing, database: name })))
-          if (rows.length > SHOWN || ++pages === MOST_PAGES) break
-        }
-        if (rows.length > SHOWN || pages === MOST_PAGES) break
-      }
-      const hasMore = rows.length > SHOWN || pages === MOST_PAGES
-      return <Documents viewer={viewer} asked={asked} rows={rows.slice(0, SHOWN)} hasMore={hasMore} />
+      const meant = { couch, databases: meantBy(asked, databases), signal: c.req.raw.signal } // who has left is not read for
+      const { id, after } = asked
+      const listing = id
+        ? await listById(meant, id)
+        : await listStanding(meant, { filter: filterOf(asked), now: clock.now(), after })
+      return <Documents {...{ viewer, asked, listing, total: mostMeant(asked, databases) }} />
     }),
+  )
+
+  const machines = patterns.flatMap((pattern) =>
+    Object.entries(tables.of(pattern).table.machines).map(([type, machine]) => ({ pattern, type, machine })),
+  )
+  app.get(
+    '/machines',
+    shown(async (_, viewer) => <Machines {...{ viewer, machines, patterns, counted: await counts.look() }} />),
   )
 
   const documentPage = (isShown: boolean) => async (c: Context, viewer: Viewer) => {
@@ -141,7 +141,10 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     const explained = await explainDocument(db, id, { couch, config, tables, clock, signal: until }).catch(missing)
     const doc = await couch.db(db).find(id, { conflicts: true }, { signal: until })
     if (isShown) log.info({ db, doc: id, by: viewer.name }, 'the fields of a document were shown')
-    return <DocumentPage {...{ viewer, database: db, doc, explained, isShown }} />
+    const revisions = (doc?._conflicts ?? []).slice(0, MOST_CONFLICTS)
+    const others = await Promise.all(revisions.map((rev) => couch.db(db).find(id, { rev }, { signal: until })))
+    const conflicts = others.flatMap((other) => other ?? []) // one may be deleted meanwhile
+    return <DocumentPage {...{ viewer, database: db, doc, conflicts, explained, isShown }} />
   }
   app.get('/document', shown(documentPage(false)))
   app.post('/document', acted(documentPage(true)))
@@ -251,10 +254,11 @@ const cookieOf = (value: string, publicUrl: string): string =>
   `${COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict${publicUrl.startsWith('https:') ? '; Secure' : ''}`
 
 function askedOf(c: Context): Asked {
-  const { db, type, state, status, code } = c.req.query()
+  const { db, type, state, status, code, id, after } = c.req.query()
+  if (status && !isStatus(status)) throw new HttpError(400, 'bad_request', `There is no status ${status}.`)
   return {
-    ...{ db: db || undefined, type: type || undefined, state: state || undefined },
-    ...{ status: status || undefined, code: code || undefined },
+    ...{ db: db || undefined, type: type || undefined, state: state || undefined, status: status || undefined },
+    ...{ code: code || undefined, id: id || undefined, after: after || undefined },
   }
 }
 

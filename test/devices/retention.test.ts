@@ -55,6 +55,7 @@ test('what strangers have left, and what was counted for them, is deleted when i
     timed({ _id: 'used', type: 'confirm', state: 'used', device_id: 'expired', device_code: '1234' }),
     timed({ _id: 'refused', type: 'confirm', state: 'error', device_id: 'expired', device_code: '1234' }),
     timed({ _id: `mails:${mailboxHashOf('ann@example.com')}`, type: 'mail_ledger', state: 'counting', mails: [] }),
+    timed({ _id: 'canary:left', type: 'canary', state: 'arrived', worker: 'gone' }),
     timed({ _id: guessesIdOf('expired'), type: 'guesses', state: 'counting', guesses: [] }),
     timed({
       _id: 'invitation:1',

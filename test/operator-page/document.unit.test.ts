@@ -10,7 +10,7 @@ const doc = {
 async function textOf(isShown: boolean): Promise<string> {
   const viewer = { name: 'ann', mayAct: true }
   const explained = { sentences: [], history: [] }
-  return String(await html`${DocumentPage({ viewer, database: 'shop', doc, explained, isShown })}`)
+  return String(await html`${DocumentPage({ viewer, database: 'shop', doc, conflicts: [], explained, isShown })}`)
 }
 
 test('what may be a person’s is hidden, also in the results of steps, and all else is shown', async () => {

@@ -118,6 +118,107 @@ test('a handler is paused and resumed, and it is written down who did it', async
   await eventually(async () => expect((await orders.get('later')).state).toBe('shipped'))
 })
 
+test('how many runs a handler has is changed, and what is no number is said', async () => {
+  needs('browser')
+  const { sidecar, control } = await startShop()
+  const { page } = await signIn(sidecar, admin(), '/handlers')
+  const row = () => page.getByRole('row', { name: 'order/paid' })
+  await row().getByLabel('Concurrency').fill('4')
+  await row().getByLabel('Limit').fill('600/1m')
+  await row().getByRole('button', { name: 'Set' }).click()
+  expect(await textOf(page)).toContain('concurrency 4, limit 600 in 1m')
+  await page.getByRole('button', { name: 'Yes, set' }).click()
+  const settings = await control.admin.get('config:handlers')
+  expect(settings).toMatchObject({ handlers: { 'order/paid': { concurrency: 4, limit: { count: 600, per: '1m' } } } })
+  await page.getByRole('link', { name: 'Go back' }).click()
+  await row().getByLabel('Concurrency').fill('many')
+  await row().getByRole('button', { name: 'Set' }).click()
+  expect(await page.locator('body').innerText()).toContain(
+    'expected a whole number of runs from 1, or default, got many',
+  )
+  await page.goto(`${sidecar.url}/handlers`)
+  for (const label of ['Concurrency', 'Limit']) await row().getByLabel(label).fill('default')
+  await row().getByRole('button', { name: 'Set' }).click()
+  await page.getByRole('button', { name: 'Yes, set' }).click()
+  expect((await control.admin.get('config:handlers')).handlers).toEqual({})
+})
+
+test('a list of many is paged, and a document is found by what its id begins with', async () => {
+  needs('browser')
+  const { sidecar, orders } = await startShop()
+  const docs = Array.from({ length: 250 }, (_, n) => ({
+    _id: `rest-${String(n).padStart(3, '0')}`,
+    type: 'order',
+    state: 'shipped',
+  }))
+  await orders.bulk(docs.map((doc) => JSON.stringify(doc)))
+  const { page } = await signIn(sidecar, admin(), `/documents?type=order&state=shipped&status=ready`)
+  await eventually(async () => {
+    await page.reload()
+    expect(await textOf(page)).toMatch(/The first 100 of 25\d documents/)
+  })
+  const seen = new Set<string>()
+  for (let pages = 1; ; pages++) {
+    for (const text of await page.locator('tbody th').allInnerTexts()) seen.add(text)
+    const more = page.getByRole('link', { name: 'Go on' })
+    if ((await more.count()) === 0) break
+    expect(pages).toBeLessThan(4)
+    await more.click()
+  }
+  expect(docs.every(({ _id }) => seen.has(_id))).toBe(true)
+  await page.getByLabel('Id, or what it begins with').fill('rest-01')
+  await page.getByRole('button', { name: 'Search' }).click()
+  expect(await textOf(page)).toContain('10 documents.')
+  await page.getByRole('link', { name: 'rest-017' }).click()
+  expect(await textOf(page)).toContain('rest-017 in ')
+  const wrong = await page.goto(`${sidecar.url}/documents?after=nowhere`)
+  expect(wrong?.status()).toBe(400)
+})
+
+test('conflicting revisions are side by side, hidden until they are asked for', async () => {
+  needs('browser')
+  const { sidecar, orders } = await startShop()
+  const order = { _id: 'twice', type: 'note', state: 'kept', same: 'a secret' } // of no handler: none resolves it
+  const leaf = (digest: string, email: string) => ({
+    ...order,
+    email,
+    _rev: `1-${digest}`,
+    _revisions: { start: 1, ids: [digest] },
+  })
+  await orders.merge([leaf('a'.repeat(32), 'ann@example.com'), leaf('b'.repeat(32), 'bob@example.com')])
+  const { page } = await signIn(sidecar, admin(), `/document?db=${orders.name}&id=twice`)
+  const table = page.getByRole('region', { name: 'Conflicting revisions' })
+  await eventually(async () => {
+    await page.reload()
+    expect(await table.count()).toBe(1)
+  })
+  expect(await table.locator('tbody th').allInnerTexts()).toEqual(['email'])
+  expect(await table.innerText()).not.toContain('example.com')
+  await page.getByRole('button', { name: 'Show them' }).click()
+  const shown = await table.innerText()
+  for (const text of [`1-${'a'.repeat(32)}`, 'ann@example.com', 'bob@example.com']) expect(shown).toContain(text)
+})
+
+test('a machine is drawn with how many documents stand where, and a box leads to them', async () => {
+  needs('browser')
+  const { sidecar, control } = await startShop()
+  const { page } = await signIn(sidecar, admin(), '/machines')
+  await eventually(async () => {
+    await page.reload()
+    expect(await textOf(page)).toContain('device')
+    const drawn = await page.getByRole('region', { name: `States of device in ${control.name}` }).innerText()
+    for (const text of ['new', 'confirming', 'after 24 h']) expect(drawn).toContain(text)
+  })
+})
+
+test('a canary is sent by a click', async () => {
+  needs('browser')
+  const { sidecar } = await startShop()
+  const { page } = await signIn(sidecar, admin())
+  await page.getByRole('button', { name: 'Send a canary' }).click()
+  expect(await textOf(page)).toMatch(/It has arrived: \d+ ms, by /)
+})
+
 test('a viewer sees and cannot act, and others see nothing', async () => {
   needs('browser')
   const { sidecar, orders } = await startShop()
@@ -156,6 +257,8 @@ test('no page breaks a rule of accessibility, with texts that would break it', a
     `/document?${stuck}&id=nowhere`,
     '/document?db=nowhere&id=x',
     '/handlers',
+    '/machines',
+    `/documents?${stuck}&id=o`,
     `/act?verb=discard&${stuck}`,
     '/sign-in',
   ]

@@ -35,6 +35,12 @@ export interface Listed {
   readonly at: string | null
 }
 
+/** Of a row: what comes after it is read on from there. */
+export interface Place {
+  readonly key: readonly unknown[]
+  readonly id: string
+}
+
 /** Documents of a type and state with this status, from none to this time. */
 export type ListPages = (
   pair: TypeAndState,
@@ -54,15 +60,18 @@ export async function* pages(
   range: Range,
   signal?: AbortSignal,
   view = BY_STATE,
-  page = PAGE,
-): AsyncGenerator<Listed[]> {
-  let from: ViewQuery = { startkey: range.startkey }
+  { size = PAGE, after }: { readonly size?: number | undefined; readonly after?: Place | undefined } = {},
+): AsyncGenerator<(Listed & Place)[]> {
+  let from: ViewQuery = after ? beyond(after) : { startkey: range.startkey }
   for (;;) {
-    const query = { ...from, endkey: range.endkey, reduce: false, limit: page }
+    const query = { ...from, endkey: range.endkey, reduce: false, limit: size }
     const rows = await database.view(DDOC, view, listedRow, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
-    yield rows.map(({ id, key }) => ({ id, at: typeof key[3] === 'string' ? key[3] : null }))
+    yield rows.map(({ id, key }) => ({ id, key, at: typeof key[3] === 'string' ? key[3] : null }))
     const last = rows.at(-1)
-    if (!last || rows.length < page) return
-    from = { startkey: last.key, startkey_docid: `${last.id}\0` } // the next id there is: the last may have moved
+    if (!last || rows.length < size) return
+    from = beyond(last)
   }
 }
+
+/** From the next id there is: the one of the row may have moved. */
+const beyond = ({ key, id }: Place): ViewQuery => ({ startkey: key, startkey_docid: `${id}\0` })

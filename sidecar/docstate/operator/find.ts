@@ -1,7 +1,7 @@
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isoTime } from '../../core/clock.ts'
-import { BY_STATE, pages, STUCK_VIEW } from '../finding/pages.ts'
+import { BY_STATE, pages, STUCK_VIEW, type Place } from '../finding/pages.ts'
 import type { Status } from '../../../ddocs/lib/status.ts'
 import { STUCK } from '../../../ddocs/lib/stuck.ts'
 import { standingOf, type Standing } from './standing.ts'
@@ -23,6 +23,8 @@ export interface Filter {
 export interface Found {
   readonly doc: StoredDoc
   readonly standing: Standing
+  /** In the list: `after`. */
+  readonly place: Place
 }
 
 export interface FindOptions {
@@ -34,6 +36,8 @@ export interface FindOptions {
   readonly now: number
   /** How many are read together. Default 500. */
   readonly page?: number
+  /** Only what comes after that. */
+  readonly after?: Place | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -55,26 +59,36 @@ const mayBeIn = (state: string, { status }: StateCount): boolean =>
   status === 'discarded' || (status === 'failed' && state === 'error')
 const isStuck = ({ status }: StateCount): boolean => STUCK.includes(status as Status)
 
-/** Pages of documents that the filter means, those first that have stood so for the longest where that is known. Throws `CouchError`. */
+/**
+ * Pages of documents that the filter means, those first that have stood so for the longest where that is known. Throws
+ * `CouchError`.
+ */
 export async function* findDocuments(options: FindOptions): AsyncGenerator<Found[]> {
-  const { database, counted, filter, now, page, signal } = options
+  const { database, counted, filter, now, page: size, signal } = options
   const until = filter.olderThanMs === undefined ? undefined : isoTime(now - filter.olderThanMs)
-  for (const count of countsFor(counted, filter)) {
-    const { status } = count
-    const key = [count.type, count.state, status, ...('code' in count ? [count.code ?? null] : [])]
-    const isKeyedBySince = 'code' in count || status === 'claimed'
-    const endkey = [...key, isKeyedBySince && until !== undefined ? until : {}]
-    const view = 'code' in count ? STUCK_VIEW : BY_STATE
-    for await (const rows of pages(database, { startkey: key, endkey }, signal, view, page)) {
-      const docs = await database.getMany(
-        rows.map(({ id }) => id),
-        { signal },
-      )
+  const ranges = countsFor(counted, filter).map((count) => rangeOf(count, until))
+  const begun = ranges.findIndex(({ startkey }) => startkey.every((part, at) => part === options.after?.key[at]))
+  let after = begun < 0 ? undefined : options.after // all of its range may be done with: then from the first
+  for (const { status, view, ...range } of ranges.slice(Math.max(0, begun))) {
+    for await (const rows of pages(database, range, signal, view, { size, after })) {
+      const places = new Map(rows.map((row) => [row.id, { key: row.key, id: row.id }]))
+      const docs = await database.getMany([...places.keys()], { signal })
       yield docs
-        .map((doc) => ({ doc, standing: standingOf(doc) }))
+        .map((doc) => ({ doc, standing: standingOf(doc), place: places.get(doc._id)! }))
         .filter(({ standing }) => standing.status === status && isMeant(standing, filter, until))
     }
+    after = undefined
   }
+}
+
+/** Where documents that stand alike are listed. */
+function rangeOf(count: StateCount | StuckCount, until: string | undefined) {
+  const { type, state, status } = count
+  const isInStuck = 'code' in count
+  const startkey = [type, state, status, ...(isInStuck ? [count.code ?? null] : [])]
+  const isKeyedBySince = isInStuck || status === 'claimed'
+  const endkey = [...startkey, isKeyedBySince && until !== undefined ? until : {}]
+  return { status, view: isInStuck ? STUCK_VIEW : BY_STATE, startkey, endkey }
 }
 
 /** Of the document as it is now: it may have moved since the list was read. */

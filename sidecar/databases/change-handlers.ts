@@ -1,0 +1,63 @@
+import {
+  fits,
+  handlerSettings,
+  settingsId,
+  type HandlerSetting,
+  type HandlerSettings,
+} from '../../ddocs/lib/live-settings.ts'
+import type { Database } from '../couch/database.ts'
+import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
+
+const ID = settingsId('handlers')
+/** Others may write it at the same time. */
+const TRIES = 20
+
+/** What is to hold of handlers from now on; null: as their options say. What is left out stays. */
+export type HandlerChange = { readonly [K in keyof HandlerSetting]: HandlerSetting[K] | null }
+
+/**
+ * Changes what holds of these handlers, by `type/state`, in all databases and workers. Throws `CouchError`.
+ *
+ * @param control the control database
+ * @param by who does it
+ */
+export async function changeHandlers(
+  control: Database,
+  names: readonly string[],
+  change: HandlerChange,
+  { by, signal }: { readonly by: string; readonly signal: AbortSignal },
+): Promise<void> {
+  await repeatOnConflict(TRIES, async () => {
+    const doc = await control.find(ID, {}, { signal })
+    const handlers = { ...(doc?.handlers as HandlerSettings | undefined) }
+    for (const name of names) {
+      const before = Object.hasOwn(handlers, name) ? handlers[name]! : {}
+      const next = Object.entries({ ...before, ...change }).filter(([, value]) => value !== null && value !== undefined)
+      if (next.length > 0) handlers[name] = Object.fromEntries(next)
+      else delete handlers[name]
+    }
+    await control.put({ type: 'config', ...doc, _id: ID, handlers, by }, { signal })
+  })
+}
+
+/** The word for what the options of a handler say. */
+export const BY_DEFAULT = 'default'
+
+/** Of `4`, or `default`; a sentence where it is neither. */
+export function concurrencyFrom(text: string): number | null | string {
+  if (text === BY_DEFAULT) return null
+  const count = Number(text)
+  return text !== '' && fits(handlerSettings.concurrency, count)
+    ? count
+    : `expected a whole number of runs from 1, or ${BY_DEFAULT}, got ${text}`
+}
+
+/** Of `600/1m`, or `default`; a sentence where it is neither. */
+export function limitFrom(text: string): HandlerSetting['limit'] | null | string {
+  if (text === BY_DEFAULT) return null
+  const [, count, per] = /^(\d+)\s*\/\s*(\S+)$/.exec(text) ?? []
+  const limit = { count: Number(count), per: per ?? '' }
+  return fits(handlerSettings.limit, limit)
+    ? limit
+    : `expected runs in a time, such as 600/1m, or ${BY_DEFAULT}, got ${text}`
+}

@@ -1,0 +1,91 @@
+/** Which documents the list shows: a page of those that stand so, or whose ids begin so, in one or all databases. */
+import type { Couch } from '../couch/client.ts'
+import { isCouchError } from '../couch/errors.ts'
+import type { CountedDatabase } from '../databases/stuck.ts'
+import type { Place } from '../docstate/finding/pages.ts'
+import { findDocuments, type Filter } from '../docstate/operator/find.ts'
+import { standingOf, type Standing } from '../docstate/operator/standing.ts'
+import { HttpError } from '../http/errors.ts'
+
+export interface Row extends Standing {
+  readonly database: string
+}
+
+export interface Listing {
+  readonly rows: readonly Row[]
+  /** With which the list goes on; undefined at its end. */
+  readonly next: string | undefined
+  /** Whether what follows was not looked at. */
+  readonly isCut?: boolean
+}
+
+interface ListOptions {
+  readonly couch: Couch
+  /** In the order of their names. */
+  readonly databases: readonly CountedDatabase[]
+  readonly signal: AbortSignal
+}
+
+/** Rows of a page. */
+export const SHOWN = 100
+/** So many pages of a database are looked through at a time: most documents of a filter may have another code, or age. */
+const MOST_PAGES = 50
+
+/** @param after of an earlier page. Throws `CouchError`. */
+export async function listStanding(
+  { couch, databases, signal }: ListOptions,
+  { filter, now, after }: { readonly filter: Filter; readonly now: number; readonly after: string | undefined },
+): Promise<Listing> {
+  const from = after === undefined ? undefined : placeFrom(after)
+  const rows: Row[] = []
+  let place: (Place & { readonly database: string }) | undefined
+  let pages = 0
+  for (const { name, counted } of databases) {
+    if (!counted || (from && name < from.database)) continue
+    const find = { database: couch.db(name), counted, filter, now, page: SHOWN + 1, signal }
+    const begin = from?.database === name ? from : undefined
+    for await (const found of findDocuments({ ...find, after: begin })) {
+      for (const { standing, place: at } of found) {
+        if (rows.length === SHOWN) return { rows, next: textOf(place!) }
+        rows.push({ ...standing, database: name })
+        place = { database: name, ...at }
+      }
+      if (++pages === MOST_PAGES) return { rows, next: place && textOf(place), isCut: true }
+    }
+  }
+  return { rows, next: undefined }
+}
+
+const textOf = ({ database, key, id }: Place & { readonly database: string }) => JSON.stringify([database, key, id])
+
+function placeFrom(text: string): Place & { readonly database: string } {
+  const bad = () => new HttpError(400, 'bad_request', 'This is no place in the list: begin with its first page.')
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    throw bad()
+  }
+  const [database, key, id] = Array.isArray(parsed) ? (parsed as unknown[]) : []
+  if (typeof database !== 'string' || !Array.isArray(key) || typeof id !== 'string') throw bad()
+  return { database, key, id }
+}
+
+const TOGETHER = 16
+
+/** Documents whose ids begin so, however they stand: the first of them. Throws `CouchError`. */
+export async function listById({ couch, databases, signal }: ListOptions, prefix: string): Promise<Listing> {
+  const rows: Row[] = []
+  const read = ({ name }: CountedDatabase) =>
+    couch
+      .db(name)
+      .withPrefix(prefix, { signal }, SHOWN)
+      .catch((thrown: unknown) => {
+        if (isCouchError(thrown, 'not_found')) return [] // it was deleted meanwhile
+        throw thrown
+      })
+      .then((docs) => docs.map((doc) => ({ ...standingOf(doc), database: name })))
+  for (let at = 0; at < databases.length && rows.length < SHOWN; at += TOGETHER)
+    rows.push(...(await Promise.all(databases.slice(at, at + TOGETHER).map(read))).flat())
+  return { rows: rows.slice(0, SHOWN), next: undefined, isCut: rows.length >= SHOWN }
+}
