@@ -142,6 +142,31 @@ export function createProgram(terminal: Terminal, version: string): Command {
     await discardDocuments(terminal, config, { db, id }, options)
   })
 
+  add('user', 'show the devices and channels of a user')
+    .argument('<address>', 'the email address')
+    .option('--json', 'as JSON')
+    .action(async (address: string, options: { json?: boolean }, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { showPerson } = await import('./person.ts')
+      await showPerson(terminal, config, address, options)
+    })
+
+  add('revoke', 'end the access of a device, for good')
+    .argument('<device>', 'the id of its document')
+    .action(async (id: string, _, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { revokeDevice } = await import('./person.ts')
+      await revokeDevice(terminal, config, id)
+    })
+
+  add('mail', 'send the mail again that confirms a device')
+    .argument('<device>', 'the id of its document')
+    .action(async (id: string, _, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { mailDeviceAgain } = await import('./person.ts')
+      await mailDeviceAgain(terminal, config, id)
+    })
+
   const addPause = (name: string, description: string, paused: boolean) =>
     add(name, description)
       .argument('<handlers...>', 'by type and state: order/paid')

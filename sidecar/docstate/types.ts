@@ -75,6 +75,8 @@ export interface Docstate {
   readonly discarded?: { readonly at: string; readonly by: string }
   /** Brought back by a person (`couchdb-sidecar retry`). The next write of the engine drops it. */
   readonly retried?: { readonly at: string; readonly by: string }
+  /** Put into this state by a person. The next write of the engine drops it. */
+  readonly asked?: { readonly at: string; readonly by: string }
   /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */
   readonly done?: readonly string[]
   /** What came of the steps of its handler (`ctx.once`), by their names. */

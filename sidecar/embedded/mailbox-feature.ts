@@ -21,7 +21,11 @@ export function mailboxPage(catcher: MailCatcher): Hono {
   return new Hono()
     .use(
       secureHeaders({
-        contentSecurityPolicy: { defaultSrc: ["'none'"], styleSrc: ["'unsafe-inline'"], formAction: ["'none'"] },
+        contentSecurityPolicy: {
+          defaultSrc: ["'none'"],
+          styleSrc: ["'self'", "'unsafe-inline'"],
+          formAction: ["'none'"],
+        },
         strictTransportSecurity: false,
       }),
     )
@@ -41,43 +45,51 @@ const page = (title: string, body: Html) =>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width" />
-        <title>${title}</title>
-        <style>
-          body {
-            font: 1rem/1.5 system-ui;
-            max-width: 50rem;
-            margin: 2rem auto;
-            padding: 0 1rem;
-          }
-          pre {
-            white-space: pre-wrap;
-            overflow-wrap: anywhere;
-          }
-          iframe {
-            width: 100%;
-            height: 30rem;
-            border: 1px solid #ccc;
-          }
-        </style>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title} – couchdb-sidecar</title>
+        <link rel="stylesheet" href="/_page/page.css" />
       </head>
       <body>
-        <h1>${title}</h1>
-        ${body}
+        <header>
+          <strong>couchdb-sidecar</strong>
+          <nav aria-label="Pages">
+            <ul>
+              <li><a href="/">Overview</a></li>
+              <li><a href="/_mail" aria-current="page">Mails</a></li>
+            </ul>
+          </nav>
+        </header>
+        <main>
+          <h1>${title}</h1>
+          ${body}
+        </main>
       </body>
     </html>`
 
 const list = (mails: readonly CaughtMail[], base: string) =>
   mails.length === 0
     ? html`<p>No mail yet. Reload the page to look again.</p>`
-    : html`<ol reversed>
-        ${mails.map(
-          (mail) =>
-            html`<li>
-              <a href="${base}/${mail.id}">${mail.subject}</a> to ${mail.to.join(', ')}, ${mail.receivedAt}
-            </li>`,
-        )}
-      </ol>`
+    : html`<div class="scrolls" tabindex="0" role="region" aria-label="Mails">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Mail</th>
+              <th scope="col">To</th>
+              <th scope="col">When</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${mails.map(
+              (mail) =>
+                html`<tr>
+                  <th scope="row"><a href="${base}/${mail.id}">${mail.subject}</a></th>
+                  <td>${mail.to.join(', ')}</td>
+                  <td>${mail.receivedAt}</td>
+                </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>`
 
 /** The links of its HTML open in a page of their own, which is free of the frame's sandbox: its forms work. */
 const message = (mail: CaughtMail, base: string) =>

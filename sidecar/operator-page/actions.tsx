@@ -3,6 +3,7 @@ import { isAmong } from '../core/glob.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
+import { mailAgainBy, revokeBy } from '../devices/operate.ts'
 import { changeHandlers, concurrencyFrom, limitFrom, type HandlerChange } from '../databases/change-handlers.ts'
 import { settingInWords } from '../databases/handler-settings.ts'
 import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
@@ -12,18 +13,21 @@ import { HttpError } from '../http/errors.ts'
 import { isStatus, type Asked } from './documents.tsx'
 import { documentPath, grouped, Hidden, Layout, listPath, Text, type Viewer } from './layout.tsx'
 
-export const VERBS = ['retry', 'discard', 'pause', 'resume', 'set'] as const
+export const VERBS = ['retry', 'discard', 'pause', 'resume', 'set', 'mail', 'revoke'] as const
 export type Verb = (typeof VERBS)[number]
 
 /** What is to be done, with what. */
 export type Order =
   | { readonly verb: 'retry' | 'discard'; readonly db: string; readonly id: string }
   | { readonly verb: 'retry' | 'discard'; readonly asked: Asked }
+  /** `id`: of a device. */
+  | { readonly verb: 'mail' | 'revoke'; readonly id: string; readonly address: string }
   | { readonly verb: 'pause' | 'resume' | 'set'; readonly handler: string; readonly change: HandlerChange }
 
 /** Of the fields of a form or an address. Throws `HttpError` where they say nothing that can be done. */
 export function orderFrom(fields: Readonly<Record<string, string | undefined>>): Order {
-  const { verb, handler, id, db, type, state, status, code } = fields
+  const { verb, handler, id, db, type, state, status, code, address } = fields
+  if ((verb === 'mail' || verb === 'revoke') && id && address) return { verb, id, address }
   if ((verb === 'pause' || verb === 'resume') && handler)
     return { verb, handler, change: { paused: verb === 'pause' || null } }
   if (verb === 'set' && handler) return { verb, handler, change: changeFrom(fields) }
@@ -93,6 +97,15 @@ export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
     await changeHandlers(couch.db(controlDb), [order.handler], order.change, { by, signal })
     return { ...sums, done: 1 }
   }
+  if ('address' in order) {
+    const action = (order.verb === 'mail' ? mailAgainBy : revokeBy)(by, clock.now())
+    const { kind } = await actOnOne(couch.db(controlDb), order.id, action, signal)
+    if (kind === 'done') return { ...sums, done: 1 }
+    return {
+      ...sums,
+      why: kind === 'changed' ? 'It changed meanwhile.' : 'It is not there any more, or in another state.',
+    }
+  }
   const statuses = 'asked' in order && isStatus(order.asked.status) ? [order.asked.status] : STUCK
   const now = clock.now()
   const action: Action = order.verb === 'retry' ? retryBy(by, now) : discard({ by, now, among: statuses })
@@ -121,7 +134,15 @@ interface AskProps {
   readonly most: number | undefined
 }
 
-const TITLES = { retry: 'Retry', discard: 'Discard', pause: 'Pause', resume: 'Resume', set: 'Set' } as const
+const TITLES = {
+  retry: 'Retry',
+  discard: 'Discard',
+  pause: 'Pause',
+  resume: 'Resume',
+  set: 'Set',
+  mail: 'Send the mail again',
+  revoke: 'Revoke',
+} as const
 
 const CONSEQUENCES: Readonly<Record<Verb, string>> = {
   retry:
@@ -129,6 +150,9 @@ const CONSEQUENCES: Readonly<Record<Verb, string>> = {
   discard: 'Each is in error afterwards, marked as discarded, and is not handled any more. Retry takes that back.',
   pause: 'What runs goes on to its end, nothing else begins, on all workers. Resume takes that back.',
   resume: 'It takes its documents again, on all workers, at once.',
+  mail: 'The owner of the device gets another mail, with another link and code.',
+  revoke:
+    'The device has no access any more, and its user is deleted. Nothing takes that back: it has to register anew.',
   set: 'It holds within a second on all workers, and over restarts. What runs goes on to its end.',
 }
 
@@ -141,7 +165,7 @@ export const Ask = ({ viewer, order, fields, most }: AskProps) => (
     <p>{CONSEQUENCES[order.verb]}</p>
     <form method="post" action="/act">
       <Hidden values={fields} />
-      <button>Yes, {order.verb}</button> <a href={backFrom(order)}>No, go back</a>
+      <button>Yes, {order.verb === 'mail' ? 'send it' : order.verb}</button> <a href={backFrom(order)}>No, go back</a>
     </form>
   </Layout>
 )
@@ -151,6 +175,7 @@ function subjectOf(order: Order, most: number | undefined): string {
     return order.verb === 'set'
       ? `The handler of ${order.handler}, in all databases: ${settingInWords(withoutNull(order.change))}.`
       : `The handler of ${order.handler}, in all databases.`
+  if ('address' in order) return `The device ${order.id} of ${order.address}.`
   if ('id' in order) return `The document ${order.id} in ${order.db}.`
   const documents = `${grouped(most ?? 0)} ${most === 1 ? 'document' : 'documents'}`
   const filter = Object.entries(order.asked).flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]))
@@ -161,7 +186,13 @@ const withoutNull = (change: HandlerChange) =>
   Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null)) as HandlerSetting
 
 const backFrom = (order: Order): string =>
-  'handler' in order ? '/handlers' : 'id' in order ? documentPath(order.db, order.id) : listPath({ ...order.asked })
+  'handler' in order
+    ? '/handlers'
+    : 'address' in order
+      ? `/person?${new URLSearchParams({ address: order.address }).toString()}`
+      : 'id' in order
+        ? documentPath(order.db, order.id)
+        : listPath({ ...order.asked })
 
 interface DoneProps {
   readonly viewer: Viewer
@@ -175,6 +206,8 @@ const DONE: Readonly<Record<Verb, string>> = {
   pause: 'paused',
   resume: 'resumed',
   set: 'set',
+  mail: 'asked for',
+  revoke: 'revoked',
 }
 
 export const Done = ({ viewer, order, sums: { done, changed, refused, why } }: DoneProps) => (

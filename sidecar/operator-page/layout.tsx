@@ -27,6 +27,8 @@ const ENTRIES = [
   ['/machines', 'Machines'],
   ['/documents', 'Documents'],
   ['/handlers', 'Handlers and workers'],
+  ['/indexes', 'Indexes'],
+  ['/person', 'Devices and channels'],
 ] as const
 
 /** A whole page. */

@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path'
 import { Hono, type Context } from 'hono'
 import { html } from 'hono/html'
 import type { Child } from 'hono/jsx'
+import { ownerHashOf } from '../accounts/owner.ts'
 import { sendCanary } from '../canary/canary.ts'
+import { findPerson } from '../channels/person.ts'
 import type { Clock } from '../core/clock.ts'
 import { oneLine } from '../core/visible.ts'
 import { handlersOf } from '../databases/capabilities.ts'
@@ -15,7 +17,10 @@ import { patternsOf } from '../databases/patterns.ts'
 import { findStuck } from '../databases/stuck.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import { typesAndStatesOf } from '../docstate/classify.ts'
+import { mailboxUrl } from '../embedded/mailbox-feature.ts'
 import type { Feature } from '../feature.ts'
+import { readIndexerTasks } from '../indexes/indexer-tasks.ts'
+import { buildsIndexes, readNotes } from '../indexes/notes.ts'
 import { HttpError, methodNotAllowed } from '../http/errors.ts'
 import { metricsOf } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
@@ -27,6 +32,8 @@ import { DocumentPage, Documents, isStatus, type Asked } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
 import { listById, listStanding } from './list.ts'
 import { viewerOf, type Viewer } from './layout.tsx'
+import { Indexes } from './indexes.tsx'
+import { PersonPage } from './person-page.tsx'
 import { Machines } from './machines.tsx'
 import { Canary, Overview } from './overview.tsx'
 import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './sign-in.tsx'
@@ -64,6 +71,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   const couch = connections.answers
   const control = couch.db(config.controlDb)
   const patterns = patternsOf(config)
+  const mailbox = mailboxUrl(options, '')
   const counts = new Counts({ couch, survey, patterns, clock, signal })
   const tables = createHandlerTables({ ...options, couch, compiler: createCompiler() })
   const app = new Hono()
@@ -109,7 +117,9 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
 
   app.get('/', async (c, next) => {
     if (!wantsPage(c)) return next()
-    return shown(async (_, viewer) => <Overview {...await stuck.look()} viewer={viewer} problems={problems()} />)(c)
+    return shown(async (_, viewer) => (
+      <Overview {...await stuck.look()} {...{ viewer, mailbox }} problems={problems()} />
+    ))(c)
   })
 
   app.get(
@@ -159,6 +169,29 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   )
 
   app.get(
+    '/indexes',
+    shown(async (c, viewer) => {
+      const until = c.req.raw.signal
+      const [workers, tasks] = await Promise.all([
+        listWorkers(control, until),
+        readIndexerTasks(couch, { signal: until }),
+      ])
+      const keepers = workers.filter(buildsIndexes).map(({ id }) => id)
+      return <Indexes {...{ viewer, tasks, notes: await readNotes(control, keepers, until) }} />
+    }),
+  )
+
+  app.get(
+    '/person',
+    shown(async (c, viewer) => {
+      const address = c.req.query('address')?.trim() || undefined
+      const person = address === undefined ? undefined : await findPerson(control, address, c.req.raw.signal)
+      if (person) log.info({ owner: ownerHashOf(person.address), by: viewer.name }, 'a user was looked at')
+      return <PersonPage {...{ viewer, address, person, controlDb: config.controlDb }} />
+    }),
+  )
+
+  app.get(
     '/act',
     shown(async (c, viewer) => {
       const fields = c.req.query()
@@ -176,7 +209,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
       const sums = await carryOut(order, deed)
       counts.expire()
       stuck.expire()
-      log.info({ ...order, by: viewer.name, ...sums }, 'an operator has acted')
+      log.info({ ...order, address: undefined, by: viewer.name, ...sums }, 'an operator has acted')
       return <Done {...{ viewer, order, sums }} />
     }),
   )

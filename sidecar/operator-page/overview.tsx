@@ -11,12 +11,14 @@ interface OverviewProps {
   /** What keeps this worker from its work. */
   readonly problems: readonly string[]
   readonly workers: number
+  /** Where the mails are shown that were caught here; undefined where they are sent. */
+  readonly mailbox: string | undefined
   /** That some worker has, by `type/state`. */
   readonly handlers: ReadonlySet<string>
 }
 
 /** Is all well? What does not go on, why, and since when? */
-export const Overview = ({ viewer, counted, groups, problems, workers, handlers }: OverviewProps) => {
+export const Overview = ({ viewer, counted, groups, problems, workers, handlers, mailbox }: OverviewProps) => {
   const stuck = groups.reduce((sum, { count }) => sum + count, 0)
   const reasons = [
     ...problems,
@@ -47,6 +49,11 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers 
       )}
       {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
       <Databases counted={counted} handlers={handlers} />
+      {mailbox && (
+        <p>
+          No mail leaves this machine: <a href={mailbox}>the mails that were caught</a>.
+        </p>
+      )}
       {viewer.mayAct && (
         <form method="post" action="/canary">
           <button class="quiet">Send a canary</button> a document that goes the whole way, and is deleted

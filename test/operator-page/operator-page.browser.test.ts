@@ -211,6 +211,51 @@ test('a machine is drawn with how many documents stand where, and a box leads to
   })
 })
 
+test('a user’s devices are shown by the address, mailed again and revoked, and it is written down by whom', async () => {
+  needs('browser')
+  const { sidecar, control } = await startShop()
+  const owner = `${randomBytes(4).toString('hex')}@example.com`
+  const device = { type: 'device', owner, device_code: '1234', name: 'phone' }
+  await control.admin.put({ ...device, _id: 'waits', state: 'confirming' })
+  await control.admin.put({ ...device, _id: 'other', state: 'confirming', owner: 'bob@example.com' })
+  const { page, faults } = await signIn(sidecar, admin(), '/person')
+  await page.getByLabel('Email address of a user').fill(owner.toUpperCase())
+  await page.getByRole('button', { name: 'Show' }).click()
+  expect(await textOf(page)).toContain('There is no account yet')
+  expect(await page.getByRole('row', { name: 'phone' }).count()).toBe(1)
+  await page.getByRole('button', { name: 'Send the mail again' }).click()
+  await page.getByRole('button', { name: 'Yes, send it' }).click()
+  expect(await textOf(page)).toContain('1 asked for.')
+  await eventually(async () => {
+    const doc = await control.admin.get<{ state: string; confirmation?: { codes: unknown[] } }>('waits')
+    expect([doc.state, doc.confirmation?.codes.length]).toEqual(['confirming', 1])
+  })
+  await page.getByRole('link', { name: 'Go back' }).click()
+  await page.getByRole('button', { name: 'Revoke' }).click()
+  await page.getByRole('button', { name: 'Yes, revoke' }).click()
+  await eventually(async () => expect((await control.admin.get('waits')).state).toBe('revoked'))
+  expect(sidecar.log).toContainEqual(
+    expect.objectContaining({ msg: 'an operator has acted', verb: 'revoke', id: 'waits', by: admin().name }),
+  )
+  const own = sidecar.log.filter(({ msg }) => msg !== 'mail caught')
+  expect(JSON.stringify(own), 'the address is in no log').not.toContain(owner)
+  expect((await control.admin.get('other')).state).toBe('confirming')
+  expect(faults).toEqual([])
+})
+
+test('indexes are told, also while there are none behind', async () => {
+  needs('browser')
+  const { sidecar } = await startShop()
+  const { page } = await signIn(sidecar, admin(), '/indexes')
+  await eventually(
+    async () => {
+      await page.reload()
+      expect(await textOf(page)).toMatch(/\d+ indexes/)
+    },
+    { within: 60_000 },
+  )
+})
+
 test('a canary is sent by a click', async () => {
   needs('browser')
   const { sidecar } = await startShop()
@@ -258,6 +303,9 @@ test('no page breaks a rule of accessibility, with texts that would break it', a
     '/document?db=nowhere&id=x',
     '/handlers',
     '/machines',
+    '/indexes',
+    '/person',
+    '/person?address=nobody@example.com',
     `/documents?${stuck}&id=o`,
     `/act?verb=discard&${stuck}`,
     '/sign-in',

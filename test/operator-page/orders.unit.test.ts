@@ -16,7 +16,15 @@ test.each([
   ],
   [
     { verb: 'pause', handler: 'order/paid', db: 'shop' },
-    { verb: 'pause', handler: 'order/paid' },
+    { verb: 'pause', handler: 'order/paid', change: { paused: true } },
+  ],
+  [
+    { verb: 'set', handler: 'order/paid', concurrency: ' 4 ', limit: 'default' },
+    { verb: 'set', handler: 'order/paid', change: { concurrency: 4, limit: null } },
+  ],
+  [
+    { verb: 'revoke', id: 'd1', address: 'ann@example.com' },
+    { verb: 'revoke', id: 'd1', address: 'ann@example.com' },
   ],
   [
     { verb: 'discard', status: 'parked', code: 'x' },
@@ -25,9 +33,13 @@ test.each([
 ])('%j is an order', (fields, order) => expect(orderFrom(fields)).toEqual(order))
 
 test.each([
-  [{}, 'expected one of retry, discard, pause, resume'],
+  [{}, 'expected one of retry, discard, pause, resume, set, mail, revoke'],
   [{ verb: 'delete', db: 'shop' }, 'expected one of'],
   [{ verb: 'pause' }, 'expected one of'],
+  [{ verb: 'set', handler: 'order/paid', concurrency: '0', limit: 'default' }, 'expected a whole number of runs'],
+  [{ verb: 'set', handler: 'order/paid', concurrency: '1', limit: '600' }, 'such as 600/1m'],
+  [{ verb: 'set', handler: 'order/paid' }, 'expected a whole number of runs'],
+  [{ verb: 'revoke', id: 'd1' }, 'expected one of'],
   [{ verb: 'retry' }, 'expected a document, or a filter'],
   [{ verb: 'retry', id: 'o1' }, 'expected a document, or a filter'],
   [{ verb: 'retry', status: 'lost' }, 'there is no status lost'],

@@ -1,0 +1,26 @@
+/** What an operator does with one device, as writes of its document that say who did it. */
+import { isoTime } from '../core/clock.ts'
+import type { StoredDoc } from '../couch/documents.ts'
+import { withDocstate } from '../docstate/documents.ts'
+import type { Action } from '../docstate/operator/actions.ts'
+
+/** Its access ends, and with it its user. There is no way back: the device registers anew. @param now milliseconds since the epoch */
+export const revokeBy = (by: string, now: number): Action => moveTo('revoked', mayRevoke, by, now)
+
+/** The owner gets another mail, with another link. @param now milliseconds since the epoch */
+export const mailAgainBy = (by: string, now: number): Action => moveTo('new', mayMailAgain, by, now)
+
+export const mayRevoke = ({ type, state }: StoredDoc): boolean =>
+  type === 'device' && !['revoked', 'forgotten'].includes(String(state))
+
+/** Of one that was confirmed no mail is missing. */
+export const mayMailAgain = ({ type, state, user }: StoredDoc): boolean =>
+  type === 'device' && user === undefined && ['confirming', 'expired', 'error'].includes(String(state))
+
+const moveTo =
+  (state: string, may: (doc: StoredDoc) => boolean, by: string, now: number): Action =>
+  (doc) => {
+    if (!may(doc)) return undefined
+    const { error: _error, ...rest } = doc
+    return withDocstate({ ...rest, _id: doc._id, state }, { state, asked: { at: isoTime(now), by } })
+  }

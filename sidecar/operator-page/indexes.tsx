@@ -1,0 +1,96 @@
+import type { IndexerTask } from '../indexes/indexer-tasks.ts'
+import type { Note } from '../indexes/notes.ts'
+import { grouped, Layout, Table, Text, Time, type Viewer } from './layout.tsx'
+
+interface IndexesProps {
+  readonly viewer: Viewer
+  /** Of all workers that keep indexes. */
+  readonly notes: readonly Note[]
+  /** What CouchDB builds now, also for a deploy. */
+  readonly tasks: readonly IndexerTask[]
+}
+
+/** How far indexes are, and what is being built. */
+export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
+  const behind = notes.flatMap((note) => note.behind)
+  const all = notes.reduce((sum, { indexes }) => sum + indexes, 0)
+  return (
+    <Layout title="Indexes" current="/indexes" isLive="slowly" viewer={viewer}>
+      <p role="status" class={behind.length === 0 ? 'well' : 'bad'}>
+        {behind.length === 0
+          ? `${grouped(all)} indexes, all as fresh as their databases.`
+          : `${grouped(behind.length)} of ${grouped(all)} indexes are behind their databases, or fail.`}
+      </p>
+      {behind.length > 0 && (
+        <section>
+          <h2 id="behind">Behind, or failing</h2>
+          <Table labelledby="behind" columns={['Design document', 'Database', 'Changes', 'Seconds', 'Why']}>
+            {behind.map((row) => (
+              <tr>
+                <th scope="row">
+                  <Text of={row.index === null ? row.ddoc : `${row.ddoc} ${row.index}`} />
+                </th>
+                <td>
+                  <Text of={row.db_name} />
+                </td>
+                <td class="number">{row.lag_changes === null ? 'unknown' : grouped(row.lag_changes)}</td>
+                <td class="number">{grouped(Math.round(row.lag_seconds))}</td>
+                <td>
+                  <Text
+                    of={row.error ? `${row.error.code}: ${row.error.reason}` : row.building ? 'being built' : 'waits'}
+                  />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </section>
+      )}
+      <section>
+        <h2 id="built">Being built now, also for a deploy</h2>
+        {tasks.length === 0 ? (
+          <p>None.</p>
+        ) : (
+          <Table labelledby="built" columns={['Design document', 'Database', 'Node', 'Done']}>
+            {tasks.map(({ ddoc, database, node, changesDone, changesTotal }) => (
+              <tr>
+                <th scope="row">
+                  <Text of={ddoc} />
+                </th>
+                <td>
+                  <Text of={database} />
+                </td>
+                <td>
+                  <Text of={node} />
+                </td>
+                <td>
+                  <progress
+                    value={Math.min(changesDone, changesTotal)}
+                    max={Math.max(1, changesTotal)}
+                    aria-label={`${ddoc} in ${database}`}
+                  ></progress>{' '}
+                  {grouped(changesDone)} of {grouped(changesTotal)}
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </section>
+      <section>
+        <h2 id="keepers">Kept by</h2>
+        <Table labelledby="keepers" columns={['Worker', 'Indexes', 'As of, by its own clock']}>
+          {notes.map(({ worker, indexes, at }) => (
+            <tr>
+              <th scope="row">
+                <Text of={worker} />
+              </th>
+              <td class="number">{grouped(indexes)}</td>
+              <td>
+                <Time at={at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      </section>
+    </Layout>
+  )
+}
