@@ -4,6 +4,10 @@
  */
 const EVERY_MS = { slowly: 5000, soon: 1000 }
 
+/** What another module has drawn stays as it is. */
+const graphsIn = (main) => main.querySelector('#graphs')
+const textOf = (main) => main.innerHTML.replace(graphsIn(main)?.innerHTML || '\0', '')
+
 const isAtWork = () => document.activeElement?.closest('main form, main select') != null || !getSelection()?.isCollapsed
 
 async function refresh() {
@@ -12,9 +16,10 @@ async function refresh() {
   if (!answer.ok || answer.redirected) return
   const next = new DOMParser().parseFromString(await answer.text(), 'text/html')
   const [before, after] = [document.querySelector('main'), next.querySelector('main')]
-  if (!before || !after || isAtWork() || before.innerHTML === after.innerHTML) return
+  if (!before || !after || isAtWork() || textOf(before) === textOf(after)) return
   const scrolled = [...before.querySelectorAll('.scrolls')].map((part) => part.scrollLeft)
   before.dataset.live = after.dataset.live ?? ''
+  if (graphsIn(before)) graphsIn(after)?.replaceWith(graphsIn(before))
   before.replaceChildren(...after.childNodes)
   before.querySelectorAll('.scrolls').forEach((part, at) => (part.scrollLeft = scrolled[at] ?? 0))
 }

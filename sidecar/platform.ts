@@ -23,6 +23,7 @@ import { createLiveSettings, type LiveSettings } from './live-settings/live-sett
 import { createMailer, type Mailer } from './mail/mailer.ts'
 import type { Templates } from './mail/templates.ts'
 import { loadTracing, type Tracing } from './tracing/tracing.ts'
+import { Asides } from './workers/asides.ts'
 import { ROLE } from './workers/documents.ts'
 import { createRegistry, type Registry } from './workers/registry.ts'
 
@@ -64,7 +65,12 @@ export interface Platform extends PlatformOptions {
   /** Whether the server's databases are written down as events. Without them, all databases are looked at more often. */
   readonly areTold: () => boolean
   /** This worker among the others. */
-  readonly worker: { readonly registry: Registry; readonly role: string; readonly self: string }
+  readonly worker: {
+    readonly registry: Registry
+    readonly role: string
+    readonly self: string
+    readonly asides: Asides
+  }
   readonly mailer: Mailer
   /** Undefined where `SMTP_URL` is set. */
   readonly catcher: MailCatcher | undefined
@@ -122,7 +128,8 @@ export async function startPlatform(
   await credentialsCheck.untilAccepted(signal)
 
   const control = couch.work.db(config.controlDb, true)
-  const registry = acquire(createRegistry({ database: control, events, clock, random, log }))
+  const asides = new Asides()
+  const registry = acquire(createRegistry({ database: control, events, asides, clock, random, log }))
   const live = createLiveSettings({ database: couch.work.db(config.controlDb), events, clock, random, log })
   const sessions = acquire(createSessions({ url, isRefused: () => credentialsCheck.refusal !== undefined }))
   const clientOf = (c: Context) => clientAddress(c, config.proxies)
@@ -157,7 +164,7 @@ export async function startPlatform(
     byteBudget: createByteBudget(config.memoryBytes),
     turns: new Semaphore(() => mostTurns(config)),
     areTold: () => live.of('global_changes').update_db,
-    worker: { registry, role: ROLE, self: config.name },
+    worker: { registry, role: ROLE, self: config.name, asides },
     adminOnly: adminOnly({ authenticate }),
     recheck: createRecheck({ clock, everyMs: config.leaseMs / 3 }),
   }

@@ -18,6 +18,7 @@ interface LayoutProps {
   readonly current?: string
   /** Whether it is loaded again while it is looked at. */
   readonly isLive?: 'slowly' | 'soon' | undefined
+  readonly hasGraphs?: boolean
   readonly viewer: Viewer | undefined
   readonly children?: Child
 }
@@ -32,7 +33,7 @@ const ENTRIES = [
 ] as const
 
 /** A whole page. */
-export const Layout = ({ title, current, isLive, viewer, children }: LayoutProps) => (
+export const Layout = ({ title, current, isLive, hasGraphs, viewer, children }: LayoutProps) => (
   <html lang="en">
     <head>
       <meta charset="utf-8" />
@@ -41,6 +42,13 @@ export const Layout = ({ title, current, isLive, viewer, children }: LayoutProps
       <title>{title} – couchdb-sidecar</title>
       <link rel="stylesheet" href="/_page/page.css" />
       <script type="module" src="/_page/live.js"></script>
+      {hasGraphs && (
+        <>
+          <link rel="stylesheet" href="/_page/uplot.css" />
+          <script src="/_page/uplot.js" defer></script>
+          <script type="module" src="/_page/graphs.js"></script>
+        </>
+      )}
     </head>
     <body>
       <a class="skip" href="#main">

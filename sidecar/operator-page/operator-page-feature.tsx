@@ -22,7 +22,7 @@ import type { Feature } from '../feature.ts'
 import { readIndexerTasks } from '../indexes/indexer-tasks.ts'
 import { buildsIndexes, readNotes } from '../indexes/notes.ts'
 import { HttpError, methodNotAllowed } from '../http/errors.ts'
-import { metricsOf } from '../metrics/metric.ts'
+import { metricsOf, type Metrics } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
 import { listWorkers } from '../workers/list.ts'
 import { Ask, carryOut, Done, filterOf, meantBy, mostMeant, orderFrom } from './actions.tsx'
@@ -30,6 +30,8 @@ import { Counts } from './counts.ts'
 import { documentMetrics } from './document-metrics.ts'
 import { DocumentPage, Documents, isStatus, type Asked } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
+import { graphsOf } from './lately.tsx'
+import { Series } from './series.ts'
 import { listById, listStanding } from './list.ts'
 import { viewerOf, type Viewer } from './layout.tsx'
 import { Indexes } from './indexes.tsx'
@@ -41,6 +43,8 @@ import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './s
 export interface OperatorPageOptions extends Platform {
   /** What keeps this worker from its work. */
   readonly problems: () => readonly string[]
+  /** Of all features. */
+  readonly metrics: () => readonly Metrics[]
 }
 
 /** Nothing from elsewhere, no script but the module of the pages. */
@@ -62,8 +66,16 @@ const CANARY_MS = 10_000
 const SCRAPE_MS = 9000
 /** Side by side. */
 const MOST_CONFLICTS = 4
-const FILES = { 'page.css': 'text/css', 'live.js': 'text/javascript' } as const
-const folder = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'pages')
+const own = createRequire(import.meta.url)
+const folder = join(dirname(own.resolve('couchdb-sidecar/package.json')), 'pages')
+/** What pages load, by the names under which they ask for it. */
+const FILES = [
+  ['page.css', 'text/css', join(folder, 'page.css')],
+  ['live.js', 'text/javascript', join(folder, 'live.js')],
+  ['graphs.js', 'text/javascript', join(folder, 'graphs.js')],
+  ['uplot.js', 'text/javascript', own.resolve('uplot/dist/uPlot.iife.min.js')],
+  ['uplot.css', 'text/css', own.resolve('uplot/dist/uPlot.min.css')],
+] as const
 
 /** `GET /` and the pages below it, for people: server admins, and users with the role `sidecar-viewer`. */
 export function operatorPageFeature(options: OperatorPageOptions): Feature {
@@ -71,6 +83,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   const couch = connections.answers
   const control = couch.db(config.controlDb)
   const patterns = patternsOf(config)
+  const series = new Series({ metrics: options.metrics, ...options.worker, clock })
   const mailbox = mailboxUrl(options, '')
   const counts = new Counts({ couch, survey, patterns, clock, signal })
   const tables = createHandlerTables({ ...options, couch, compiler: createCompiler() })
@@ -110,15 +123,20 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     return { counted, groups, workers: workers.length, handlers }
   })
 
-  for (const [name, type] of Object.entries(FILES)) {
-    const text = readFileSync(join(folder, name), 'utf8')
+  app.get('/_page/series', async (c) => {
+    if (!(await viewing(c, authenticate))) throw new HttpError(401, 'unauthorized', 'Sign in first.')
+    return c.json(graphsOf(series.look().lines))
+  })
+
+  for (const [name, type, file] of FILES) {
+    const text = readFileSync(file, 'utf8')
     app.get(`/_page/${name}`, (c) => c.body(text, 200, { 'Content-Type': type, 'Cache-Control': 'max-age=300' }))
   }
 
   app.get('/', async (c, next) => {
     if (!wantsPage(c)) return next()
     return shown(async (_, viewer) => (
-      <Overview {...await stuck.look()} {...{ viewer, mailbox }} problems={problems()} />
+      <Overview {...await stuck.look()} {...{ viewer, mailbox, lately: series.look() }} problems={problems()} />
     ))(c)
   })
 
@@ -252,6 +270,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   }
   const look = () => counts.look(SCRAPE_MS)
   return {
+    run: (until) => series.run(until),
     routes: [app],
     metrics: [metricsOf(documentMetrics, { look, patterns, handledIn, now: () => clock.now() })],
   }

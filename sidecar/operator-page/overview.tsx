@@ -2,6 +2,7 @@ import type { CanaryResult } from '../canary/canary.ts'
 import type { StuckGroup } from '../databases/stuck.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import type { Counted } from './counts.ts'
+import { Lately, type LatelyProps } from './lately.tsx'
 import { grouped, Layout, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
 
 interface OverviewProps {
@@ -11,6 +12,7 @@ interface OverviewProps {
   /** What keeps this worker from its work. */
   readonly problems: readonly string[]
   readonly workers: number
+  readonly lately: LatelyProps
   /** Where the mails are shown that were caught here; undefined where they are sent. */
   readonly mailbox: string | undefined
   /** That some worker has, by `type/state`. */
@@ -18,7 +20,7 @@ interface OverviewProps {
 }
 
 /** Is all well? What does not go on, why, and since when? */
-export const Overview = ({ viewer, counted, groups, problems, workers, handlers, mailbox }: OverviewProps) => {
+export const Overview = ({ viewer, counted, groups, problems, workers, handlers, mailbox, lately }: OverviewProps) => {
   const stuck = groups.reduce((sum, { count }) => sum + count, 0)
   const reasons = [
     ...problems,
@@ -28,7 +30,7 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers,
   const isCounted = counted.isWhole
   const isWell = isCounted && reasons.length === 0 && stuck === 0
   return (
-    <Layout title="Overview" current="/" isLive={isCounted ? 'slowly' : 'soon'} viewer={viewer}>
+    <Layout title="Overview" current="/" hasGraphs isLive={isCounted ? 'slowly' : 'soon'} viewer={viewer}>
       <p class={isWell ? 'well' : isCounted || stuck > 0 || reasons.length > 0 ? 'bad' : ''} role="status">
         {stuck > 0
           ? `${grouped(stuck)} ${stuck === 1 ? 'document does' : 'documents do'} not go on.`
@@ -48,6 +50,7 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers,
         </ul>
       )}
       {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
+      <Lately {...lately} />
       <Databases counted={counted} handlers={handlers} />
       {mailbox && (
         <p>

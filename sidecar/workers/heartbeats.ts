@@ -74,10 +74,11 @@ export class Heartbeats {
   }
 
   async #beat(docId: string, signal: AbortSignal): Promise<void> {
-    const { database, clock } = this.#options
+    const { database, clock, asides } = this.#options
     const local = this.#locals.get(docId) ?? createLocalDoc(database, beatId(docId))
     this.#locals.set(docId, local)
-    await local.write({ process: this.#process, beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
+    const told = asides?.tell()
+    await local.write({ ...told, process: this.#process, beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
   }
 
   async #write(member: Member, found: Map<string, StoredDoc>, signal: AbortSignal): Promise<void> {

@@ -7,6 +7,7 @@ import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { readLocalDocs } from '../couch/local.ts'
 import { beatId, isMember, memberFrom, rolePrefix, type Member } from './documents.ts'
+import type { Asides } from './asides.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { removeMember } from './remove.ts'
 import { Liveness } from './liveness.ts'
@@ -16,6 +17,7 @@ export interface RoleOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly asides?: Asides
 }
 
 /** Who does something, as one reading of the database found it. */
@@ -101,10 +103,16 @@ export class Role {
 
   /** The documents of all members, by their ids. */
   async #look(signal: AbortSignal): Promise<Map<string, StoredDoc>> {
-    const { database } = this.#options
+    const { database, asides } = this.#options
     const docs = (await database.withPrefix(rolePrefix(this.name), { signal })).filter(isMember)
     const beatIds = docs.map(({ _id }) => beatId(_id))
-    this.#signs.look(docs, await readLocalDocs(database, beatIds, signal))
+    const beats = await readLocalDocs(database, beatIds, signal)
+    this.#signs.look(docs, beats)
+    const heard = docs.flatMap((doc) => {
+      const beat = beats.get(beatId(doc._id))
+      return beat ? [[memberFrom(doc).id, beat] as const] : []
+    })
+    asides?.hear(new Map(heard))
     return new Map(docs.map((doc) => [doc._id, doc]))
   }
 

@@ -256,6 +256,28 @@ test('indexes are told, also while there are none behind', async () => {
   )
 })
 
+test('graphs are drawn of what happened lately, and all that the page loads is less than 100 KB', async () => {
+  needs('browser')
+  const { sidecar } = await startShop()
+  const { page, faults } = await signIn(sidecar, admin(), '/sign-in')
+  let bytes = 0
+  page.on('response', (response) => void response.body().then(({ length }) => (bytes += length)))
+  await page.goto(sidecar.url)
+  await eventually(async () => expect(await page.locator('#graphs canvas').count()).toBe(4))
+  expect(await page.getByRole('img', { name: /^Handled and failed, a second, last hour; at last: done/ }).count()).toBe(
+    1,
+  )
+  await page.getByRole('button', { name: 'Last day' }).click()
+  expect(await page.getByRole('img', { name: /last day/ }).count()).toBe(4)
+  await new Promise((resolve) => setTimeout(resolve, 6000)) // loaded again meanwhile
+  expect(await page.locator('#graphs canvas').count()).toBe(4)
+  expect(bytes).toBeGreaterThan(10_000)
+  expect(bytes).toBeLessThan(100_000)
+  expect(faults).toEqual([])
+  const anyone = await fetch(`${sidecar.url}/_page/series`)
+  expect(anyone.status).toBe(401)
+})
+
 test('a canary is sent by a click', async () => {
   needs('browser')
   const { sidecar } = await startShop()

@@ -1,0 +1,82 @@
+/** Draws what happened lately, by uPlot; without it the table beside says the same. */
+/* global uPlot */
+const EVERY_MS = 10_000
+const GRAPHS = [
+  {
+    title: 'Handled and failed, a second',
+    lines: [
+      ['done', '--good'],
+      ['failed', '--bad'],
+    ],
+  },
+  { title: 'A run takes, ms', lines: [['run', '--text']] },
+  { title: 'Waiting', lines: [['waiting', '--text']] },
+  { title: 'Feeds behind, s', lines: [['behind', '--bad']] },
+]
+const SPANS = { hour: 'Last hour', day: 'Last day' }
+let span = 'hour'
+let drawn = []
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name)
+
+function draw(place, data) {
+  for (const plot of drawn) plot.destroy()
+  place.replaceChildren()
+  const choice = document.createElement('p')
+  for (const [name, text] of Object.entries(SPANS)) {
+    const button = document.createElement('button')
+    button.className = 'quiet'
+    button.textContent = text
+    button.setAttribute('aria-pressed', String(name === span))
+    button.onclick = () => {
+      span = name
+      draw(place, data)
+    }
+    choice.append(button, ' ')
+  }
+  place.append(choice)
+  const shown = data[span]
+  drawn = GRAPHS.map(({ title, lines }) => {
+    const graph = document.createElement('div')
+    const caption = document.createElement('span')
+    const last = lines.map(
+      ([name]) => `${name} ${(shown[name].findLast((value) => value !== null) ?? 0).toPrecision(2)}`,
+    )
+    caption.textContent = title
+    graph.className = 'graph'
+    graph.setAttribute('role', 'img')
+    graph.setAttribute('aria-label', `${title}, ${SPANS[span].toLowerCase()}; at last: ${last.join(', ')}`)
+    graph.append(caption)
+    place.append(graph)
+    const axis = {
+      stroke: colour('--quiet'),
+      grid: { stroke: colour('--line'), width: 1 },
+      ticks: { show: false },
+      font: '12px system-ui',
+    }
+    const options = {
+      width: graph.clientWidth,
+      height: 140,
+      legend: { show: false },
+      cursor: { show: false },
+      scales: { y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
+      axes: [axis, { ...axis, size: 44 }],
+      series: [{}, ...lines.map(([, name]) => ({ stroke: colour(name), width: 2, points: { show: false } }))],
+    }
+    return new uPlot(options, [shown.at, ...lines.map(([name]) => shown[name])], graph)
+  })
+}
+
+async function refresh() {
+  const place = document.getElementById('graphs')
+  if (!place || document.hidden) return
+  const answer = await fetch(place.dataset.from, { headers: { 'sidecar-refresh': '1' } })
+  if (answer.ok && !answer.redirected) draw(place, await answer.json())
+}
+
+function again() {
+  refresh()
+    .catch(() => undefined)
+    .finally(() => setTimeout(again, EVERY_MS))
+}
+again()

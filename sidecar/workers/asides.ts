@@ -1,0 +1,17 @@
+import type { Doc, Json } from '../couch/documents.ts'
+
+/** What workers tell each other along with their heartbeats, which they write and read anyway: it costs no request. */
+export class Asides {
+  /** What this process adds to its heartbeats. Keep it small. */
+  tell: () => Readonly<Record<string, Json>> = () => ({})
+  #heard: ReadonlyMap<string, Doc> = new Map()
+
+  /** What was last heard, by the ids of the workers: anything may stand there. */
+  get heard(): ReadonlyMap<string, Doc> {
+    return this.#heard
+  }
+
+  hear(beats: ReadonlyMap<string, Doc>): void {
+    this.#heard = beats
+  }
+}
