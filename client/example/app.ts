@@ -7,6 +7,9 @@ import { registrationView } from './registration.ts'
 import { sideView } from './side.ts'
 import { wordsOfSync } from './words.ts'
 
+// So that the page opens without a network, too; a browser that has no such thing opens it with one.
+void navigator.serviceWorker?.register('sw.js').catch(() => undefined)
+
 const client = await createClient({
   PouchDB,
   name: 'notes',

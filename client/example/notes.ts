@@ -7,6 +7,15 @@ export interface Note {
 
 export type NotesDb = PouchDB.Database
 
+/** Changes what is written in a note, as it is now. */
+export async function changeNote(db: NotesDb, id: string, text: string): Promise<void> {
+  await db.put({ ...(await db.get<Note>(id)), text })
+}
+
+export async function deleteNote(db: NotesDb, id: string): Promise<void> {
+  await db.remove(await db.get(id))
+}
+
 /** Draws the notes of a channel now and whenever they change. Returns the end of it. */
 export function followNotes(db: NotesDb, draw: (notes: readonly Note[]) => void): () => void {
   let isOver = false

@@ -1,6 +1,6 @@
 import type { ChannelStatus, Client } from 'couchdb-sidecar-client'
 import { button, field, fill, form, h } from './dom.ts'
-import { followNotes, type NotesDb } from './notes.ts'
+import { changeNote, deleteNote, followNotes, type Note, type NotesDb } from './notes.ts'
 import { wordsOf } from './words.ts'
 
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
@@ -39,12 +39,12 @@ export function paneView(client: Client<NotesDb>, id: string) {
   let local: string | undefined
   let endFollowing = () => {}
 
-  const drawNotes = (notes: readonly { readonly _id: string; readonly text: string; readonly at: string }[]) =>
+  const drawNotes = (notes: readonly Note[]) =>
     fill(
       list,
       notes,
       ({ _id }) => _id,
-      ({ text, at }) => [document.createTextNode(text), h('small', {}, dates.format(new Date(at)))],
+      (note) => noteView(client.open(id), note),
     )
 
   return {
@@ -71,6 +71,31 @@ export function paneView(client: Client<NotesDb>, id: string) {
       actions.replaceChildren(...actionsOf(client, channel))
     },
   }
+}
+
+/** A note, and how to change it. Its place in the list is drawn again when it is another. */
+function noteView(db: NotesDb, { _id, text, at }: Note): Node[] {
+  const change = form([field('text', 'Change the note', { required: true, value: text })], 'Save', ({ text = '' }) =>
+    changeNote(db, _id, text),
+  )
+  change.className = 'inline'
+  change.hidden = true
+  const edit = () => {
+    change.hidden = !change.hidden
+    change.querySelector('input')?.focus()
+    return Promise.resolve()
+  }
+  return [
+    h('span', {}, text),
+    h('small', {}, dates.format(new Date(at))),
+    h(
+      'div',
+      { class: 'row' },
+      button('Edit', edit),
+      button('Delete', () => deleteNote(db, _id)),
+    ),
+    change,
+  ]
 }
 
 function aboutOf({ isOwner, owner, members, sync, error, place, from = owner }: ChannelStatus): string {

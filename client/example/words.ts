@@ -42,7 +42,7 @@ export function wordsOfSync({ state, pending }: SyncStatus): Words {
     case 'failing':
       return { text: 'trying again', look: 'bad' }
     case 'off':
-      return { text: 'not synced', look: 'off' }
+      return { text: 'only here yet', look: 'off' }
   }
 }
 

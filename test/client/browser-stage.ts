@@ -2,15 +2,13 @@
  * A sidecar as people run it, its mail server, and a site where its inbox and CouchDB are at the same origin; browsers
  * in which apps run that are made of the client. An app's page has `startClient`, and `client` after that.
  */
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll } from 'vitest'
 import { bundle } from '../../client/example/bundle.ts'
+import { exampleFiles } from '../../client/example/files.ts'
 import { serveSite, type Site } from '../../client/example/site.ts'
 import type { Client, ClientOptions, Status } from '../../client/src/index.ts'
 import { withEsbuild } from '../../sidecar/deploy/evaluate.ts'
-import { root } from '../acceptance/build.ts'
 import { linkIn, openRegistration, typeCode, type Registration } from '../acceptance/registration.ts'
 import { findChromium, openBrowser } from '../support/browser.ts'
 import { couchUrl, serverKind } from '../support/couchdb.ts'
@@ -55,15 +53,12 @@ export function shareBrowserStage(): () => Promise<BrowserStage> {
 
 async function openStage() {
   const registration = await openRegistration({ SIDECAR_INBOX_RATE: '10000' })
-  const example = (name: string) => readFile(join(root, 'client', 'example', name), 'utf8')
-  const [harness, app] = await withEsbuild(() => Promise.all([bundle(HARNESS), bundle("import './app.ts'")]))
+  const [harness, example] = await withEsbuild(() => Promise.all([bundle(HARNESS), exampleFiles('/example/')]))
   const site = await serveSite({
     files: {
       '/': { type: 'text/html; charset=utf-8', body: BLANK },
       '/harness.js': { type: 'text/javascript', body: harness },
-      '/example/': { type: 'text/html; charset=utf-8', body: await example('index.html') },
-      '/example/style.css': { type: 'text/css', body: await example('style.css') },
-      '/example/app.js': { type: 'text/javascript', body: app },
+      ...example,
     },
     proxies: {
       '/inbox': `${registration.sidecar.url}/inbox`,
