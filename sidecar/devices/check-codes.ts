@@ -34,6 +34,23 @@ export function judge(device: Device | undefined, deviceCode: string, code: stri
 const isOpen = ({ state, confirmation }: Device): boolean =>
   state === 'confirming' || ((state === 'new' || state === 'error') && confirmation?.confirmed_by === undefined)
 
+export type LinkState =
+  /** It waits for the device's code. */
+  | { readonly kind: 'open'; readonly device: Device }
+  /** The device was confirmed, or has to ask again. */
+  | { readonly kind: 'used'; readonly device: Device }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'unknown' }
+
+/** What is to be said to who holds the link alone: its code is a secret that only the mail has. */
+export function stateOfLink(device: Device | undefined, code: string, now: number): LinkState {
+  const known = device && sentCode(device, code)
+  if (!known) return { kind: 'unknown' }
+  if (device.state === 'confirmed' || device.state === 'active') return { kind: 'used', device }
+  if (Date.parse(known.expires_at) <= now || device.state === 'expired') return { kind: 'expired' }
+  return isOpen(device) ? { kind: 'open', device } : { kind: 'used', device }
+}
+
 export type CodesChecked =
   | { readonly kind: 'right' | 'again'; readonly device: StoredDevice }
   | { readonly kind: 'refused' }

@@ -1,6 +1,6 @@
 /**
- * The page behind the link in a confirmation mail. Mail scanners follow links, so a GET changes nothing: what confirms
- * is the POST of the code that the device shows, which no mail holds.
+ * The page behind the link in a confirmation mail. Mail scanners follow links, so a GET changes nothing, and says what the link
+ * is for only to who has its code: what confirms is the POST of the code that the device shows, which no mail holds.
  *
  * A browser gets pages; a program that asks for JSON (`Accept: application/json`) gets `{"ok":true}` or CouchDB's
  * `{"error":…,"reason":…}`, with the same statuses: 200 confirmed, 202 pending, 403 refused, 410 expired.
@@ -8,7 +8,8 @@
 import { Hono, type Context, type MiddlewareHandler } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { Logger } from 'pino'
-import type { ClickOutcome, Confirmations } from './confirmations.ts'
+import { CouchError } from '../couch/errors.ts'
+import type { ClickOutcome, Confirmations, Followed } from './confirmations.ts'
 import { confirmedView, expiredView, formView, pendingView, refusedView } from './confirm-views.ts'
 import { HttpError, methodNotAllowed } from '../http/errors.ts'
 
@@ -24,7 +25,13 @@ const MAX_CODE = 64
 export function confirmPage({ confirmations, log }: ConfirmPageOptions): Hono {
   const app = new Hono()
   app.use(PATH, sameOrigin())
-  app.get(PATH, (c) => c.html(formView()))
+  app.get(PATH, async (c) => {
+    const { device: deviceId, code: confirmCode } = c.req.param()
+    const possible = isPlain(deviceId, MAX_ID) && isPlain(confirmCode, MAX_ID)
+    const link = { deviceId, confirmCode, signal: c.req.raw.signal }
+    const followed = possible ? await confirmations.follow(link).catch(unknownWhileAway) : UNKNOWN
+    return followed.kind === 'expired' ? c.html(expiredView(), 410) : c.html(formView(followed))
+  })
   app.post(PATH, async (c) => {
     const deviceCode = await readDeviceCode(c)
     const { device: deviceId, code: confirmCode } = c.req.param()
@@ -36,6 +43,14 @@ export function confirmPage({ confirmations, log }: ConfirmPageOptions): Hono {
   })
   app.all(PATH, methodNotAllowed('GET', 'HEAD', 'POST'))
   return app
+}
+
+const UNKNOWN = { kind: 'unknown' } as const
+
+/** The form is shown also while CouchDB cannot be asked. */
+function unknownWhileAway(thrown: unknown): Followed {
+  if (thrown instanceof CouchError) return UNKNOWN
+  throw thrown
 }
 
 const wantsJson = (c: Context): boolean =>

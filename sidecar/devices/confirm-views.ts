@@ -1,6 +1,7 @@
 /** The pages behind the link of a confirmation mail. */
 import { html } from 'hono/html'
-import { page, type Html } from '../http/page.ts'
+import { copyScript, page, type Html } from '../http/page.ts'
+import type { Followed } from './confirmations.ts'
 
 /** Posts to the address it stands at, whatever a proxy in front has made of that. */
 const codeForm = (): Html =>
@@ -22,12 +23,22 @@ const codeForm = (): Html =>
     <button type="submit">Confirm this device</button>
   </form>`
 
-/** The same whatever the link says, so that it tells nothing and a mail scanner that follows it does nothing. */
-export const formView = (): Html =>
-  page(
+/**
+ * For who follows a link: names the device and the address where the link is good, and says where it was used. For any other link
+ * it is the same page, so that it tells nothing.
+ */
+export function formView(followed: Followed = { kind: 'unknown' }): Html {
+  if (followed.kind === 'used') return usedView(followed)
+  const { name, owner } = followed.kind === 'open' ? followed : { name: undefined, owner: undefined }
+  const device = name === undefined ? html`The device` : html`<strong>${name}</strong>`
+  return page(
     'Confirm your device',
     html`<h1>Confirm your device</h1>
-      <p>Type in the code that the device shows. The device then belongs to your address.</p>
+      ${
+        owner === undefined
+          ? html`<p>Type in the code that the device shows. The device then belongs to your address.</p>`
+          : html`<p>${device} wants to belong to <strong>${owner}</strong>. Type in the code that it shows.</p>`
+      }
       <p>
         It can then read and change all that your devices share, invite others, and revoke your other devices.
         <strong>Type in no code that another person has told or written to you</strong>, only the one on the screen of
@@ -35,6 +46,19 @@ export const formView = (): Html =>
       </p>
       ${codeForm()}
       <p class="quiet">If you have not asked for this, close the page: nothing happens without the code.</p>`,
+  )
+}
+
+const usedView = ({ name, owner }: { readonly name: string | undefined; readonly owner: string }): Html =>
+  page(
+    'This link was used',
+    html`<h1>This link was used</h1>
+      <p>
+        ${name === undefined ? 'The device' : html`<strong>${name}</strong>`} was confirmed for ${owner}: there is
+        nothing left to do.
+      </p>
+      <p class="quiet">If the device still waits, type its code in once more, or ask for a new mail on it.</p>
+      ${codeForm()}`,
   )
 
 export interface Confirmed {
@@ -54,14 +78,21 @@ export const confirmedView = ({ user, password }: Confirmed): Html =>
 function credentials({ user, password }: Confirmed): Html | undefined {
   if (user === undefined) return undefined
   if (password === undefined) return html`<p>Its user name is <code>${user}</code>.</p>`
-  return html`<p>If it asks for a password: <strong>it is shown only this once</strong>, so note it now.</p>
+  return html`<p>
+      The device logs in with these to keep its data the same as on your other devices. If it asks for them, type or
+      paste them in; if it does not, you need not keep them. <strong>The password is shown only this once</strong>.
+    </p>
     <dl>
       <dt>User name</dt>
-      <dd><code>${user}</code></dd>
+      <dd><code>${user}</code> ${copyButton('user name')}</dd>
       <dt>Password</dt>
-      <dd><code>${password}</code></dd>
-    </dl>`
+      <dd><code>${password}</code> ${copyButton('password')}</dd>
+    </dl>
+    ${copyScript}`
 }
+
+/** Shown by the script alone. */
+const copyButton = (what: string): Html => html`<button type="button" class="copy" hidden>Copy the ${what}</button>`
 
 /** One page for a wrong, a used and an unknown code or link: which of them it was is not told. */
 export const refusedView = (): Html =>

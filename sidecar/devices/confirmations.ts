@@ -3,8 +3,8 @@ import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import type { Doc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/errors.ts'
-import { hashedPassword, type Device } from './documents.ts'
-import { checkCodes, type Codes } from './check-codes.ts'
+import { findDevice, hashedPassword, type Device } from './documents.ts'
+import { checkCodes, stateOfLink, type Codes } from './check-codes.ts'
 import { makePassword, type Hashing, type MadePassword } from './passwords.ts'
 
 /** What a user sends who follows the link and types in a code. All of it can be anything. */
@@ -25,7 +25,15 @@ export type ClickOutcome =
   /** Taken in, but not decided within the time it may take. The same click again is how one looks for the outcome. */
   | { readonly kind: 'pending' }
 
+/** What a person sees who follows the link. */
+export type Followed =
+  | { readonly kind: 'open' | 'used'; readonly name: string | undefined; readonly owner: string }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'unknown' }
+
 export interface Confirmations {
+  /** Changes nothing: mail scanners follow links, too. */
+  follow(link: Omit<Click, 'deviceCode'>): Promise<Followed>
   click(click: Click): Promise<ClickOutcome>
 }
 
@@ -87,6 +95,12 @@ export function createConfirmations(options: ConfirmationsOptions): Confirmation
   }
 
   return {
+    async follow({ deviceId, confirmCode, signal }) {
+      const device = await findDevice(deviceId, (id) => database.find(id, {}, { signal }))
+      const state = stateOfLink(device, confirmCode, clock.now())
+      if (state.kind === 'expired' || state.kind === 'unknown') return state
+      return { kind: state.kind, name: state.device.name, owner: state.device.owner }
+    },
     click({ deviceId, deviceCode, confirmCode, signal }) {
       const codes = { device_id: deviceId, device_code: deviceCode, confirm_code: confirmCode }
       const id = confirmIdOf(codes)

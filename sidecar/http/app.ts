@@ -2,7 +2,7 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { Logger } from 'pino'
 import { handleError, HttpError, notFound } from './errors.ts'
-import { style } from './page.ts'
+import { script, style } from './page.ts'
 import { createHash } from 'node:crypto'
 import { secureHeaders } from 'hono/secure-headers'
 
@@ -26,7 +26,7 @@ export function createHttp({ routes, log }: HttpOptions): Hono {
   const app = new Hono()
   app.onError(handleError(log))
   app.notFound(notFound)
-  app.use(requestLog(log), securityHeaders([style]), bodyLimit({ maxSize: MAX_BODY, onError: tooLarge }))
+  app.use(requestLog(log), securityHeaders([style], [script]), bodyLimit({ maxSize: MAX_BODY, onError: tooLarge }))
   for (const route of routes) app.route('/', route)
   return app
 }
@@ -36,18 +36,20 @@ function tooLarge(): never {
 }
 
 /**
- * Nothing may be loaded, run or framed: a page of the sidecar is its own HTML and one style sheet in it, known by its
- * hash. No address is passed on, nothing is stored on the way. Strict-Transport-Security is left to the proxy that
+ * Nothing may be loaded or framed: a page of the sidecar is its own HTML, and one style sheet and one script in it, known by
+ * their hashes. No address is passed on, nothing is stored on the way. Strict-Transport-Security is left to the proxy that
  * terminates TLS in front. A route whose pages need something else sets its own header, which stays.
  *
  * @param styles the style sheets that pages may hold
+ * @param scripts the scripts
  */
-function securityHeaders(styles: readonly string[]): MiddlewareHandler {
-  const hashes = styles.map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`)
+function securityHeaders(styles: readonly string[], scripts: readonly string[]): MiddlewareHandler {
+  const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
   const secure = secureHeaders({
     contentSecurityPolicy: {
       defaultSrc: ["'none'"],
-      styleSrc: hashes,
+      styleSrc: styles.map(hashOf),
+      scriptSrc: scripts.map(hashOf),
       formAction: ["'self'"],
       frameAncestors: ["'none'"],
       baseUri: ["'none'"],

@@ -1,4 +1,4 @@
-/** What the pages of the sidecar look like. No script, nothing loaded: one style sheet, allowed by its hash. */
+/** What the pages of the sidecar look like. Nothing is loaded: one style sheet and one small script, each allowed by its hash. */
 import { html, raw } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
 
@@ -41,8 +41,27 @@ dt { color: var(--quiet); font-size: .9375rem; }
 dd { margin: 0 0 .75rem; }
 dd:last-child { margin-bottom: 0; }
 code { font: 1.0625rem/1.5 ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere; user-select: all; }
+.copy { min-height: 2.25rem; margin: .25rem 0 0; background: transparent; color: inherit; border: 1px solid var(--line); font-weight: 400; }
 .quiet { margin: 0; color: var(--quiet); font-size: .9375rem; }
 `
+
+/** Copies the text beside a button; where the browser lets it not, the text is selected. */
+export const script = `
+for (const button of document.querySelectorAll('.copy')) {
+  const text = button.parentElement.querySelector('code')
+  button.hidden = false
+  button.onclick = async () => {
+    getSelection().selectAllChildren(text)
+    try {
+      await navigator.clipboard.writeText(text.textContent)
+      button.textContent = 'Copied'
+    } catch {
+      button.textContent = document.execCommand('copy') ? 'Copied' : 'Selected: copy it'
+    }
+  }
+}
+`
+export const copyScript = raw(`<script>${script}</script>`)
 
 /** Made as a whole, because its hash is that of every letter between the tags. */
 const styleElement = raw(`<style>${style}</style>`)

@@ -37,6 +37,33 @@ describe('GET of a confirm link', () => {
     expect(confirmations.clicks).toEqual([])
   })
 
+  it('names the device and the address, escaped, where the link is good', async () => {
+    confirmations.followed = { kind: 'open', name: 'Ann’s <phone>', owner: 'ann@example.com' }
+    const page = await (await get(LINK)).text()
+    expect(page).toContain('<strong>Ann’s &lt;phone&gt;</strong>')
+    expect(page).toContain('<strong>ann@example.com</strong>')
+    const other = await (await get('/confirm/d1/another-code')).text()
+    expect(other).not.toContain('ann@example.com')
+    expect(confirmations.clicks).toEqual([])
+  })
+
+  it('says that it was used, or has expired', async () => {
+    confirmations.followed = { kind: 'used', name: undefined, owner: 'ann@example.com' }
+    expect(await (await get(LINK)).text()).toContain('This link was used')
+    confirmations.followed = { kind: 'expired' }
+    const expired = await get(LINK)
+    expect([expired.status, await expired.text()]).toEqual([410, expect.stringContaining('This link has expired')])
+  })
+
+  it('is shown also while CouchDB is away', async () => {
+    confirmations.followed = new CouchError('unreachable', {
+      request: 'GET /control/secret-id',
+      reason: 'secret reason',
+    })
+    const response = await get(LINK)
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Confirm your device')])
+  })
+
   it('shows the same page whatever the link is', async () => {
     const page = await (await get(LINK)).text()
     for (const path of ['/confirm/unknown/x', '/confirm/%2e%2e%2f_users/%00', `/confirm/d1/${'x'.repeat(9000)}`]) {
@@ -81,6 +108,7 @@ describe('the code that is posted', () => {
     expect(page).toContain('<code>u&lt;1&gt;</code>')
     expect(page).toContain('<code>p&quot;&amp;</code>')
     expect(page).toContain('only this once')
+    expect(page).toContain('Copy the password')
     expect(response.headers.get('cache-control')).toBe('no-store')
   })
 
@@ -243,7 +271,7 @@ describe('every answer', () => {
   ])('has headers that allow nothing and leave no trace: %s %s', async (method, path) => {
     const { headers } = await get(path, { method })
     expect(headers.get('content-security-policy')).toMatch(
-      /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/,
+      /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/,
     )
     expect(headers.get('referrer-policy')).toBe('no-referrer')
     expect(headers.get('cache-control')).toBe('no-store')

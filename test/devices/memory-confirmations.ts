@@ -1,4 +1,4 @@
-import type { Click, ClickOutcome, Confirmations } from '../../sidecar/devices/confirmations.ts'
+import type { Click, ClickOutcome, Confirmations, Followed } from '../../sidecar/devices/confirmations.ts'
 
 type Codes = Omit<Click, 'signal'>
 
@@ -9,6 +9,8 @@ export interface MemoryConfirmations extends Confirmations {
   credentials: { user?: string; password?: string }
   /** The outcome of the next click, or what it throws, instead of what the codes would give. */
   next: ClickOutcome | Error | undefined
+  /** What the link of the device is told to be; any other is unknown. */
+  followed: Followed | Error
 }
 
 /** Confirmations of one device, kept in memory: good once for the three right codes. */
@@ -18,6 +20,12 @@ export function memoryConfirmations(right: Codes): MemoryConfirmations {
     clicks: [],
     credentials: {},
     next: undefined,
+    followed: { kind: 'unknown' },
+    follow({ deviceId, confirmCode }) {
+      const isRight = deviceId === right.deviceId && confirmCode === right.confirmCode
+      if (memory.followed instanceof Error) return Promise.reject(memory.followed)
+      return Promise.resolve(isRight ? memory.followed : { kind: 'unknown' })
+    },
     click({ deviceId, confirmCode, deviceCode }) {
       const given = { deviceId, confirmCode, deviceCode }
       memory.clicks.push(given)
