@@ -19,6 +19,7 @@ import { withPrintable } from './printable.ts'
 export function createProgram(terminal: Terminal, version: string): Command {
   const program = new Command('couchdb-sidecar')
     .description('A process beside CouchDB that makes documents do things.')
+    .version(version, '--version', 'print the version')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => terminal.print(withoutEnd(text)),

@@ -75,17 +75,38 @@ export function endedNode(version: string, now: number): string | undefined {
   return `Node ${version} has had no security fixes${since}: run the sidecar on Node ${other}`
 }
 
-/** What runs where, and the next command to paste. */
-export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl }: Config, version: string): string {
+/** What runs where, and what to do next: to try it out where something is embedded, to operate it otherwise. */
+export function banner(addresses: Addresses, config: Config, version: string): string {
+  const { sidecar, couch, mail } = addresses
   const database = couch.embedded ? couch.url : hideCredentials(couch.url)
-  const device = { type: 'device', state: 'new', owner: 'you@example.com', device_code: '1234', name: 'My phone' }
   const lines = [
     `couchdb-sidecar ${version}`,
     '',
     `  Sidecar   ${sidecar}/   in a browser: what is stuck, and the buttons; sign in with a name of CouchDB`,
     `  CouchDB   ${database}${couch.embedded ? '   embedded server, in memory: gone when this ends' : ''}`,
-    `  Mail      ${mail ? (mail.page ?? mail.smtpUrl) : hideCredentials(smtpUrl ?? '')}${mail ? catcherNote(mail.page) : ''}`,
+    `  Mail      ${mail ? (mail.page ?? mail.smtpUrl) : hideCredentials(config.smtpUrl ?? '')}${mail ? catcherNote(mail.page) : ''}`,
     '',
+    ...(couch.embedded || mail ? registering(addresses, config, database) : []),
+    ...(couch.embedded ? [] : COMMANDS),
+    'Ctrl-C stops.',
+    '',
+  ]
+  return lines.join('\n')
+}
+
+/** With the settings of the sidecar, from any machine that reaches CouchDB. */
+const COMMANDS = [
+  'In another terminal, with the same settings:',
+  '',
+  '  couchdb-sidecar canary                 does it work? A document goes the whole way',
+  '  couchdb-sidecar status --stuck         what does not go on, why, and what to type',
+  '  couchdb-sidecar explain <db> <docid>   what happens to one document',
+  '',
+]
+
+function registering({ couch, mail }: Addresses, { controlDb }: Config, database: string): string[] {
+  const device = { type: 'device', state: 'new', owner: 'you@example.com', device_code: '1234', name: 'My phone' }
+  return [
     'Register a device: paste this into another terminal,',
     '',
     `  curl -X POST ${couch.embedded ? '' : userOption(couch.url)}${database}/${encodeURIComponent(controlDb)} -H 'Content-Type: application/json' \\`,
@@ -94,10 +115,9 @@ export function banner({ sidecar, couch, mail }: Addresses, { controlDb, smtpUrl
     mail?.page
       ? `then open ${mail.page}, follow the link in the mail, and type the device's code, 1234.`
       : "then open the owner's mail, follow its link, and type the device's code, 1234.",
-    'The page shows the credentials with which the device may replicate. Ctrl-C stops.',
+    'The page shows the credentials with which the device may replicate.',
     '',
   ]
-  return lines.join('\n')
 }
 
 /** With it `curl` asks for the password. */

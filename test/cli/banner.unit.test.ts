@@ -4,9 +4,19 @@ import { loadConfig } from '../../sidecar/config.ts'
 
 const bannerFor = (url: string) => {
   const config = loadConfig({ env: { COUCHDB_URL: url, SMTP_URL: 'smtp://me:s3cret@mail.example.com' } })
-  const addresses = { sidecar: 'http://localhost:5985', couch: { url, embedded: false }, mail: undefined }
-  return banner(addresses, config, '1.2.3')
+  const mail = { smtpUrl: 'smtp://localhost:1025', page: 'http://localhost:5985/_mail' }
+  return banner({ sidecar: 'http://localhost:5985', couch: { url, embedded: false }, mail }, config, '1.2.3')
 }
+
+test('with a CouchDB and a mail server of one’s own it leads to what operates them, and to nothing that is not there', () => {
+  const url = 'http://admin:s3cret@couch.example.com:5984'
+  const config = loadConfig({ env: { COUCHDB_URL: url, SMTP_URL: 'smtp://me:s3cret@mail.example.com' } })
+  const addresses = { sidecar: 'http://localhost:5985', couch: { url, embedded: false }, mail: undefined }
+  const shown = banner(addresses, config, '1.2.3')
+  for (const command of ['canary', 'status --stuck', 'explain <db> <docid>'])
+    expect(shown).toContain(`couchdb-sidecar ${command}`)
+  for (const absent of ['s3cret', '_mail', 'curl', 'embedded']) expect(shown).not.toContain(absent)
+})
 
 test.each([
   ['admin', "-u 'admin' "],
