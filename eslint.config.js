@@ -55,7 +55,17 @@ const downOnly = layers.flatMap((layer, depth) => {
 })
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', 'node_modules/**', '*.js', 'bench/*.js', 'pages/**', 'client/example/sw.js', 'templates/**'] },
+  {
+    ignores: [
+      '**/dist/**',
+      'node_modules/**',
+      '*.js',
+      'bench/*.js',
+      'pages/**',
+      'client/example/sw.js',
+      'templates/**',
+    ],
+  },
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },
