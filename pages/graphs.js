@@ -61,7 +61,15 @@ function draw(place, data) {
       cursor: { show: false },
       scales: { y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
       axes: [axis, { ...axis, size: 44 }],
-      series: [{}, ...lines.map(([, name]) => ({ stroke: colour(name), width: 2, points: { show: false } }))],
+      series: [
+        {},
+        ...lines.map(([, name]) => ({
+          stroke: colour(name),
+          width: 2,
+          points: { show: name === '--text', size: 4 },
+          spanGaps: true,
+        })),
+      ],
     }
     return new uPlot(options, [shown.at, ...lines.map(([name]) => shown[name])], graph)
   })

@@ -13,7 +13,7 @@ const isAtWork = () => document.activeElement?.closest('main form, main select')
 async function refresh() {
   if (document.hidden || isAtWork()) return
   const answer = await fetch(location.href, { headers: { accept: 'text/html', 'sidecar-refresh': '1' } })
-  if (!answer.ok || answer.redirected) return
+  if (answer.redirected || (!answer.ok && answer.status !== 503)) return // 503: CouchDB is away, and the page says so
   const next = new DOMParser().parseFromString(await answer.text(), 'text/html')
   const [before, after] = [document.querySelector('main'), next.querySelector('main')]
   if (!before || !after || isAtWork() || textOf(before) === textOf(after)) return

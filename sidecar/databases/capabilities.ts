@@ -45,6 +45,10 @@ export const handlersOf = ({ options }: Member): string[] =>
     ...stringsIn(place?.handlers),
   ])
 
+/** Those of the user, who runs the sidecar, and not the sidecar's own. */
+export const ownHandlersOf = ({ options }: Member): readonly string[] =>
+  stringsIn((options as { databases?: Capabilities }).databases?.handlers)
+
 interface Capabilities {
   readonly handlers?: unknown
   readonly types?: unknown

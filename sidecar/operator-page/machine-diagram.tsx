@@ -37,6 +37,8 @@ interface Arrow {
 }
 
 interface Drawing {
+  readonly left: number
+  readonly top: number
   readonly width: number
   readonly height: number
   readonly boxes: readonly Box[]
@@ -75,12 +77,13 @@ function drawingOf(machine: Machine, names: readonly string[]): Drawing {
 
 function draw(machine: Machine, names: readonly string[]): Drawing {
   const graph = new dagre.graphlib.Graph({ multigraph: true })
-  graph.setGraph({ rankdir: 'LR', nodesep: 24, ranksep: 72, marginx: MARGIN, marginy: MARGIN })
+  graph.setGraph({ rankdir: 'LR', nodesep: 24, ranksep: 48, marginx: MARGIN, marginy: MARGIN })
   for (const state of names)
     graph.setNode(state, { width: Math.max(LEAST_WIDTH, state.length * A_LETTER + 32), height: HEIGHT })
   const arrows: Omit<Arrow, 'points'>[] = []
   const add = (from: string, to: string, arrow: Omit<Arrow, 'points'>) => {
     if (from === to || !graph.hasNode(to)) return // a state that may be written again is no step
+    if (to === 'error' && arrow.kind === 'step') return // each that has a handler may fail: lines from all would hide the others
     graph.setEdge(
       from,
       to,
@@ -95,14 +98,18 @@ function draw(machine: Machine, names: readonly string[]): Drawing {
     for (const to of Object.keys(next)) if (to !== timeout?.next) add(state, to, { kind: 'step', label: '' })
   }
   dagre.layout(graph)
+  const lines = graph.edges().map((edge) => ({ ...arrows[Number(edge.name)]!, points: graph.edge(edge).points }))
   const { width = 0, height = 0 } = graph.graph()
+  const [xs, ys] = (['x', 'y'] as const).map((axis) =>
+    lines.flatMap(({ points }) => points.map((point) => point[axis])),
+  )
+  const [left, top] = [Math.min(0, ...xs!.map((x) => x - MARGIN)), Math.min(0, ...ys!.map((y) => y - MARGIN))]
   return {
-    ...{ width: Math.ceil(width), height: Math.ceil(height) },
+    ...{ left: Math.floor(left), top: Math.floor(top) },
+    width: Math.ceil(Math.max(width, ...xs!.map((x) => x + MARGIN)) - left),
+    height: Math.ceil(Math.max(height, ...ys!.map((y) => y + MARGIN)) - top),
     boxes: names.map((state) => ({ state, ...graph.node(state) })),
-    arrows: graph.edges().map((edge) => {
-      const { points } = graph.edge(edge)
-      return { ...arrows[Number(edge.name)]!, points }
-    }),
+    arrows: lines,
   }
 }
 
@@ -116,12 +123,12 @@ export const MachineDiagram = ({ type, pattern, machine, states }: DiagramProps)
   const names = [...new Set([...Object.keys(machine), ...states.keys()])]
   const name = oneLine(`States of ${type} in ${pattern}`)
   const tip = `tip-${encodeURIComponent(`${pattern}-${type}`)}`
-  const { width, height, boxes, arrows } = drawingOf(machine, names)
+  const { left, top, width, height, boxes, arrows } = drawingOf(machine, names)
   return (
     <div class="scrolls" tabindex={0} role="region" aria-label={name}>
       <svg
         class="machine"
-        viewBox={`0 0 ${width} ${height}`}
+        viewBox={`${left} ${top} ${width} ${height}`}
         width={width}
         height={height}
         role="group"

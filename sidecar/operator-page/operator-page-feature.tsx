@@ -18,6 +18,7 @@ import { findStuck } from '../databases/stuck.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import { typesAndStatesOf } from '../docstate/classify.ts'
 import { mailboxUrl } from '../embedded/mailbox-feature.ts'
+import { isCouchError, isServerAway } from '../couch/errors.ts'
 import type { Feature } from '../feature.ts'
 import { readIndexerTasks } from '../indexes/indexer-tasks.ts'
 import { buildsIndexes, readNotes } from '../indexes/notes.ts'
@@ -37,7 +38,7 @@ import { viewerOf, type Viewer } from './layout.tsx'
 import { Indexes } from './indexes.tsx'
 import { PersonPage } from './person-page.tsx'
 import { Machines } from './machines.tsx'
-import { Canary, Overview } from './overview.tsx'
+import { Away, Canary, Overview } from './overview.tsx'
 import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './sign-in.tsx'
 
 export interface OperatorPageOptions extends Platform {
@@ -91,7 +92,11 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
 
   /** For those who are signed in; others are asked to. */
   const shown = (make: (c: Context, viewer: Viewer) => Promise<Child>) => async (c: Context) => {
-    const user = await viewing(c, authenticate)
+    const user = await viewing(c, authenticate).catch(awayIf503)
+    if (user === 'away') {
+      c.status(503)
+      return page(c, <Away problems={problems()} />)
+    }
     if (!user) return c.redirect(`/sign-in?to=${encodeURIComponent(pathOf(c))}`, 303)
     const isByItself = c.req.header('sidecar-refresh') !== undefined
     const renewed = isByItself ? undefined : await options.renewSession(c)
@@ -154,9 +159,13 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     }),
   )
 
-  const machines = patterns.flatMap((pattern) =>
-    Object.entries(tables.of(pattern).table.machines).map(([type, machine]) => ({ pattern, type, machine })),
-  )
+  /** Those of the user's own databases first. */
+  const isOwn = (pattern: string) => Number(config.databases.includes(pattern))
+  const machines = patterns
+    .toSorted((one, other) => isOwn(other) - isOwn(one))
+    .flatMap((pattern) =>
+      Object.entries(tables.of(pattern).table.machines).map(([type, machine]) => ({ pattern, type, machine })),
+    )
   app.get(
     '/machines',
     shown(async (_, viewer) => <Machines {...{ viewer, machines, patterns, counted: await counts.look() }} />),
@@ -274,6 +283,12 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     routes: [app],
     metrics: [metricsOf(documentMetrics, { look, patterns, handledIn, now: () => clock.now() })],
   }
+}
+
+/** While CouchDB cannot be asked who it is. */
+function awayIf503(thrown: unknown): 'away' {
+  if (isCouchError(thrown) && isServerAway(thrown.code)) return 'away'
+  throw thrown
 }
 
 /** Asked for by many at once, it is worked out once; and not again as long as it is fresh. */

@@ -66,6 +66,23 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers,
   )
 }
 
+/** In place of every page while CouchDB does not answer: it says who may see them. */
+export const Away = ({ problems }: Pick<OverviewProps, 'problems'>) => (
+  <Layout title="CouchDB does not answer" isLive="slowly" viewer={undefined}>
+    <p class="bad" role="status">
+      Nothing can be shown, and nothing is handled, until it does. The sidecar goes on by itself then; nothing is lost.
+    </p>
+    <ul>
+      {problems.map((problem) => (
+        <li>
+          <Text of={problem} />
+        </li>
+      ))}
+    </ul>
+    <p>Look at CouchDB: does it run, and is it reached from here?</p>
+  </Layout>
+)
+
 interface CanaryProps {
   readonly viewer: Viewer
   readonly result: CanaryResult

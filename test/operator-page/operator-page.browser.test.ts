@@ -5,13 +5,14 @@ import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
 import { startWith, writeModule } from '../acceptance/own-handlers.ts'
-import type { Sidecar } from '../acceptance/sidecar.ts'
+import type { Settings, Sidecar } from '../acceptance/sidecar.ts'
 import { openBrowser } from '../support/browser.ts'
 import { createTestCouch, couchUrl, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
 
 /** Orders that end in error, or are parked by hand, and one that is well. */
-async function startShop() {
+async function startShop(settings: Settings = {}) {
   const module = await writeModule(`
     import { defineHandlers, Reject } from 'couchdb-sidecar'
     export default defineHandlers((control) => {
@@ -20,7 +21,7 @@ async function startShop() {
         return { ...order, state: 'shipped' }
       })
     })`)
-  const stage = await startWith(module)
+  const stage = await startWith(module, settings)
   const broken = Array.from({ length: 3 }, (_, n) => ({ _id: `o${n}`, type: 'order', state: 'paid', broken: true }))
   for (const order of [...broken, { _id: 'fine', type: 'order', state: 'paid', email: 'ann@example.com' }])
     await stage.orders.put(order)
@@ -283,6 +284,20 @@ test('graphs are drawn of what happened lately, and all that the page loads is l
   expect(faults).toEqual([])
   const anyone = await fetch(`${sidecar.url}/_page/series`)
   expect(anyone.status).toBe(401)
+})
+
+test('while CouchDB is away the page says so, and comes back by itself', async () => {
+  needs('browser')
+  const proxy = await startFaultyProxy()
+  const { sidecar } = await startShop({ COUCHDB_URL: proxy.url })
+  const { page } = await signIn(sidecar, admin())
+  await eventually(async () => expect(await textOf(page)).toContain('3 documents do not go on.'))
+  await proxy.down()
+  await eventually(async () => expect(await textOf(page)).toContain('CouchDB does not answer'))
+  const later = await page.goto(`${sidecar.url}/documents`)
+  expect([later?.status(), await textOf(page)]).toEqual([503, expect.stringContaining('nothing is lost')])
+  await proxy.up()
+  await eventually(async () => expect(await textOf(page)).toContain('How it stands'), { within: 60_000 })
 })
 
 test('a canary is sent by a click', async () => {
