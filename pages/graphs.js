@@ -66,7 +66,7 @@ function draw(place, data) {
         ...lines.map(([, name]) => ({
           stroke: colour(name),
           width: 2,
-          points: { show: name === '--text', size: 4 },
+          points: { show: line === 'run', size: 4 },
           spanGaps: true,
         })),
       ],

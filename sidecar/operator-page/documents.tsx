@@ -142,7 +142,7 @@ const List = ({ rows }: { readonly rows: readonly Row[] }) => (
         <td>
           <Time at={nextAt} />
         </td>
-        <td>
+        <td class="text">
           <Text of={[code, reason].filter(Boolean).join(': ')} />
         </td>
       </tr>

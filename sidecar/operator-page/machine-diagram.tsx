@@ -63,7 +63,7 @@ interface Graph {
 const dagre = untyped as unknown as Dagre
 
 /** Pixels. */
-const [HEIGHT, A_LETTER, LEAST_WIDTH, MARGIN] = [64, 8, 128, 8]
+const [HEIGHT, A_LETTER, LEAST_WIDTH, MARGIN] = [64, 8, 168, 8]
 
 /** It takes some milliseconds, and the machines of a process do not change. */
 const drawings = new LRUCache<string, Drawing>({ max: 200 })

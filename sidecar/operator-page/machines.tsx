@@ -25,8 +25,7 @@ export const Machines = ({ viewer, machines, counted, patterns }: MachinesProps)
   <Layout title="Machines" isLive={counted.isWhole ? 'slowly' : 'soon'} current="/machines" viewer={viewer}>
     <p>
       The states of each type of documents, and how many are in each. A box leads to its documents; a broken line is a
-      step by time. Each state that has a handler may fail into error. Each state that has a handler may fail into
-      error.
+      step by time. Each state that has a handler may fail into error.
     </p>
     {machines.map(({ pattern, type, machine }) => (
       <section>

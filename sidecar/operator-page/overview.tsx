@@ -144,7 +144,7 @@ const Stuck = ({ groups, viewer }: { readonly groups: readonly StuckGroup[]; rea
           <td>
             <Time at={group.since} />
           </td>
-          <td>
+          <td class="text">
             <Text of={[group.code, group.why].filter(Boolean).join(': ')} />
           </td>
           <td class="actions">

@@ -1,18 +1,19 @@
 /**
- * Pictures of the operator's page as people meet it, in both colours, on a phone and on a desktop. `npm run docs:screenshots`
- * puts them into docs/images; otherwise they are only taken.
+ * Pictures of the operator's page as people meet it, in both colours, on a phone and on a desktop: all in a folder of their
+ * own, named at the end; `npm run docs:screenshots` puts the best into docs/images.
  */
-import { mkdir, mkdtemp } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWith, writeModule } from '../acceptance/own-handlers.ts'
-import { openBrowser } from '../support/browser.ts'
+import { findChromium, openBrowser, sharedBrowser, stopSharedBrowser } from '../support/browser.ts'
 import { couchUrl, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 
+const BEST = ['on-fire-desktop-light', 'machines-desktop-light']
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
 
 const MODULE = `
@@ -37,10 +38,14 @@ const MODULE = `
     control.safe('order', 'invoiced', (order) => Promise.resolve({ ...order, state: order.slow ? 'invoiced' : 'shipped' }))
   })`
 
+if (findChromium() !== undefined) {
+  beforeAll(sharedBrowser)
+  afterAll(stopSharedBrowser)
+}
+
 test('pages are taken: empty, well, on fire, and while CouchDB is away', { timeout: 300_000 }, async () => {
   needs('browser')
-  const folder = process.env.SCREENSHOTS ?? (await mkdtemp(join(tmpdir(), 'screenshots-')))
-  await mkdir(folder, { recursive: true })
+  const folder = await mkdtemp(join(tmpdir(), 'screenshots-'))
   const proxy = await startFaultyProxy()
   const { orders, sidecar } = await startWith(await writeModule(MODULE), {
     COUCHDB_URL: proxy.url,
@@ -87,6 +92,11 @@ test('pages are taken: empty, well, on fire, and while CouchDB is away', { timeo
   await take('ask', `/act?verb=retry&db=${orders.name}&status=failed`, 'Yes, retry')
   await proxy.down()
   await take('couchdb-away', '/', 'CouchDB does not answer')
+  console.log(`The pictures are in ${folder}.`)
+  const { SCREENSHOTS: chosen } = process.env
+  if (chosen === undefined) return
+  await mkdir(chosen, { recursive: true })
+  for (const name of BEST) await copyFile(join(folder, `${name}.png`), join(chosen, `operator-page-${name}.png`))
 })
 
 async function takeAll(page: Page, { file, url, sees }: { file: string; url: string; sees: string }): Promise<void> {
@@ -99,6 +109,6 @@ async function takeAll(page: Page, { file, url, sees }: { file: string; url: str
         expect(await page.locator('body').innerText()).toContain(sees)
       })
       await page.waitForTimeout(600) // graphs
-      await page.screenshot({ path: `${file}-${size}-${colorScheme}.png`, fullPage: size === 'phone' })
+      await page.screenshot({ path: `${file}-${size}-${colorScheme}.png` })
     }
 }
