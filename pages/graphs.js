@@ -63,7 +63,7 @@ function draw(place, data) {
       axes: [axis, { ...axis, size: 44 }],
       series: [
         {},
-        ...lines.map(([, name]) => ({
+        ...lines.map(([line, name]) => ({
           stroke: colour(name),
           width: 2,
           points: { show: line === 'run', size: 4 },
