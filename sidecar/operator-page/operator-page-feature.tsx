@@ -31,6 +31,7 @@ import { Counts } from './counts.ts'
 import { documentMetrics } from './document-metrics.ts'
 import { DocumentPage, Documents, isStatus, type Asked } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
+import { Happenings } from './happenings.ts'
 import { graphsOf } from './lately.tsx'
 import { Series } from './series.ts'
 import { listById, listStanding } from './list.ts'
@@ -84,6 +85,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   const couch = connections.answers
   const control = couch.db(config.controlDb)
   const patterns = patternsOf(config)
+  const happenings = new Happenings(options)
   const series = new Series({ metrics: options.metrics, ...options.worker, clock })
   const mailbox = mailboxUrl(options, '')
   const counts = new Counts({ couch, survey, patterns, clock, signal })
@@ -141,7 +143,11 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   app.get('/', async (c, next) => {
     if (!wantsPage(c)) return next()
     return shown(async (_, viewer) => (
-      <Overview {...await stuck.look()} {...{ viewer, mailbox, lately: series.look() }} problems={problems()} />
+      <Overview
+        {...await stuck.look()}
+        {...{ viewer, mailbox, lately: series.look(), happenings: happenings.look() }}
+        problems={problems()}
+      />
     ))(c)
   })
 

@@ -2,6 +2,7 @@ import type { CanaryResult } from '../canary/canary.ts'
 import type { StuckGroup } from '../databases/stuck.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import type { Counted } from './counts.ts'
+import type { Happening } from './happenings.ts'
 import { Lately, type LatelyProps } from './lately.tsx'
 import { grouped, Layout, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
 
@@ -13,6 +14,8 @@ interface OverviewProps {
   readonly problems: readonly string[]
   readonly workers: number
   readonly lately: LatelyProps
+  /** Of the worker that serves the page, the last first. */
+  readonly happenings: readonly Happening[]
   /** Where the mails are shown that were caught here; undefined where they are sent. */
   readonly mailbox: string | undefined
   /** That some worker has, by `type/state`. */
@@ -20,7 +23,17 @@ interface OverviewProps {
 }
 
 /** Is all well? What does not go on, why, and since when? */
-export const Overview = ({ viewer, counted, groups, problems, workers, handlers, mailbox, lately }: OverviewProps) => {
+export const Overview = ({
+  viewer,
+  counted,
+  groups,
+  problems,
+  workers,
+  handlers,
+  mailbox,
+  lately,
+  happenings,
+}: OverviewProps) => {
   const stuck = groups.reduce((sum, { count }) => sum + count, 0)
   const reasons = [
     ...problems,
@@ -51,6 +64,7 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers,
       )}
       {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
       <Lately {...lately} />
+      {happenings.length > 0 && <Happened happenings={happenings} />}
       <Databases counted={counted} handlers={handlers} />
       {mailbox && (
         <p>
@@ -65,6 +79,26 @@ export const Overview = ({ viewer, counted, groups, problems, workers, handlers,
     </Layout>
   )
 }
+
+const Happened = ({ happenings }: Pick<OverviewProps, 'happenings'>) => (
+  <section>
+    <h2 id="happened">Since you look, in this worker</h2>
+    <ol class="timeline">
+      {happenings.map(({ at, text, path }) => (
+        <li>
+          <Time at={at} />
+          {path === undefined ? (
+            <Text of={text} />
+          ) : (
+            <a href={path}>
+              <Text of={text} />
+            </a>
+          )}
+        </li>
+      ))}
+    </ol>
+  </section>
+)
 
 /** In place of every page while CouchDB does not answer: it says who may see them. */
 export const Away = ({ problems }: Pick<OverviewProps, 'problems'>) => (

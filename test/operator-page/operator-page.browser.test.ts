@@ -85,6 +85,7 @@ test('what is stuck is said with its reason, and mended by a click', async () =>
   })
   await page.getByRole('link', { name: 'to the overview' }).click()
   await eventually(async () => expect(await textOf(page)).toContain('1 document does not go on.')) // by itself
+  await eventually(async () => expect(await textOf(page)).toContain('has failed for good: no_stock')) // as it happened
   expect(faults).toEqual([])
 })
 
