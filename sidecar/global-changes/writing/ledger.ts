@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { createMutex } from '../../core/mutex.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
+import { CouchError } from '../../couch/errors.ts'
 import { createLocalDoc, readLocalDocs, type LocalDoc } from '../../couch/local.ts'
 import type { Files } from '../../couch/shard-seqs.ts'
 import type { Reading } from '../../couch/survey.ts'
@@ -89,10 +90,14 @@ export class Ledger {
     this.set(name, { ...known, seq: found.seq, files: { ...found.files, ...known.files } })
   }
 
-  /** Notes this, and has it written down when it resolves. Throws `CouchError`. */
+  /**
+   * Notes this, and has it written down when it resolves. Throws `CouchError`, also where a bucket was forgotten, or is another
+   * worker's by now: then nothing is noted, and what was to be written after it must not be.
+   */
   async note(known: ReadonlyMap<string, Reading>, signal: AbortSignal): Promise<void> {
-    for (const [name, reading] of known) this.set(name, reading)
     const buckets = [...known.keys()].map(bucketOf)
+    if (!buckets.every((bucket) => this.has(bucket))) throw forgotten(this.#database.name)
+    for (const [name, reading] of known) this.set(name, reading)
     if (buckets.some((bucket) => this.#changed.has(bucket) || bucket === this.#saving)) await this.save(signal)
   }
 
@@ -122,6 +127,9 @@ export class Ledger {
     }
   }
 }
+
+const forgotten = (database: string) =>
+  new CouchError('server', { request: `GET /${database}`, reason: 'what events were written has to be read again' })
 
 /** As they are kept. */
 type Fields = readonly [life: string, changes: number, files?: Files]

@@ -63,6 +63,7 @@ export function createSweep(options: SweepOptions): Sweep {
   function notesFor(found: ReadonlyMap<string, Found>): Map<string, Reading> {
     const notes = new Map<string, Reading>()
     for (const [name, { now, events }] of found) {
+      if (!ledger.has(bucketOf(name))) continue // the writer looks again
       const note = noteBefore(ledger.get(name), now, new Set(events))
       if (note) notes.set(name, note)
     }
