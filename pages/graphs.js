@@ -1,20 +1,15 @@
 /** Draws what happened lately, by uPlot; without it the table beside says the same. */
-/* global uPlot */
 const EVERY_MS = 10_000
+/** Each line by the name of its numbers, and the colour of the style sheet. */
 const GRAPHS = [
-  {
-    title: 'Handled and failed, a second',
-    lines: [
-      ['done', '--good'],
-      ['failed', '--bad'],
-    ],
-  },
-  { title: 'A run takes, ms', lines: [['run', '--text']] },
-  { title: 'Waiting', lines: [['waiting', '--text']] },
-  { title: 'Feeds behind, s', lines: [['behind', '--bad']] },
+  { title: 'Handled and failed, a second', lines: { done: '--good', failed: '--bad' } },
+  { title: 'A run takes, ms', lines: { run: '--text' } },
+  { title: 'Waiting', lines: { waiting: '--text' } },
+  { title: 'Feeds behind, s', lines: { behind: '--bad' } },
 ]
 const SPANS = { hour: 'Last hour', day: 'Last day' }
 let span = 'hour'
+/** @type {uPlot[]} */
 let drawn = []
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name)
@@ -39,9 +34,8 @@ function draw(place, data) {
   drawn = GRAPHS.map(({ title, lines }) => {
     const graph = document.createElement('div')
     const caption = document.createElement('span')
-    const last = lines.map(
-      ([name]) => `${name} ${(shown[name].findLast((value) => value !== null) ?? 0).toPrecision(2)}`,
-    )
+    const names = Object.keys(lines)
+    const last = names.map((name) => `${name} ${(shown[name].findLast((value) => value !== null) ?? 0).toPrecision(2)}`)
     caption.textContent = title
     graph.className = 'graph'
     graph.setAttribute('role', 'img')
@@ -54,31 +48,32 @@ function draw(place, data) {
       ticks: { show: false },
       font: '12px system-ui',
     }
+    /** @type {uPlot.Options} */
     const options = {
       width: graph.clientWidth,
       height: 140,
       legend: { show: false },
       cursor: { show: false },
-      scales: { y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
+      scales: { y: { range: (_plot, _least, most) => [0, Math.max(most * 1.1, 1)] } },
       axes: [axis, { ...axis, size: 44 }],
       series: [
         {},
-        ...lines.map(([line, name]) => ({
-          stroke: colour(name),
+        ...Object.entries(lines).map(([name, variable]) => ({
+          stroke: colour(variable),
           width: 2,
-          points: { show: line === 'run', size: 4 },
+          points: { show: name === 'run', size: 4 }, // no line where nothing has run
           spanGaps: true,
         })),
       ],
     }
-    return new uPlot(options, [shown.at, ...lines.map(([name]) => shown[name])], graph)
+    return new uPlot(options, [shown.at, ...names.map((name) => shown[name])], graph)
   })
 }
 
 async function refresh() {
   const place = document.getElementById('graphs')
   if (!place || document.hidden) return
-  const answer = await fetch(place.dataset.from, { headers: { 'sidecar-refresh': '1' } })
+  const answer = await fetch(place.dataset.from ?? '', { headers: { 'sidecar-refresh': '1' } })
   if (answer.ok && !answer.redirected) draw(place, await answer.json())
 }
 
