@@ -1,12 +1,15 @@
 import type { Config } from '../config.ts'
 import { ConfigError } from '../core/errors.ts'
 import { shellWord } from '../core/shell-word.ts'
-import { didYouMean } from '../core/nearest.ts'
 import type { Database } from '../couch/database.ts'
-import { handlersOf } from '../databases/capabilities.ts'
-import { changeHandlers, concurrencyFrom, limitFrom, type HandlerChange } from '../databases/change-handlers.ts'
+import {
+  changeHandlers,
+  concurrencyFrom,
+  limitFrom,
+  unknownHandlers,
+  type HandlerChange,
+} from '../databases/change-handlers.ts'
 import { handlerSettingsIn, settingInWords } from '../databases/handler-settings.ts'
-import { listWorkers } from '../workers/list.ts'
 import { operatorIn, withCouch } from './connect.ts'
 import { oneLine } from '../core/visible.ts'
 import type { Terminal } from './terminal.ts'
@@ -72,10 +75,7 @@ async function checkNames(
   names: readonly string[],
   { note, signal }: Terminal,
 ): Promise<void> {
-  const known = new Set((await listWorkers(control, signal)).flatMap((worker) => handlersOf(worker)))
-  if (known.size === 0) return note('no worker is running: whether there are such handlers is not known')
-  const faults = names
-    .filter((name) => !known.has(name))
-    .map((name) => `expected a handler of a running worker, got ${name}${didYouMean(name, [...known])}`)
+  const faults = await unknownHandlers(control, names, signal)
+  if (!faults) return note('no worker is running: whether there are such handlers is not known')
   if (faults.length > 0) throw new ConfigError(faults.map((fault) => `${command}: ${fault}`))
 }

@@ -5,8 +5,11 @@ import {
   type HandlerSetting,
   type HandlerSettings,
 } from '../../ddocs/lib/live-settings.ts'
+import { didYouMean } from '../core/nearest.ts'
 import type { Database } from '../couch/database.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
+import { listWorkers } from '../workers/list.ts'
+import { handlersOf } from './capabilities.ts'
 
 const ID = settingsId('handlers')
 /** Others may write it at the same time. */
@@ -38,6 +41,24 @@ export async function changeHandlers(
     }
     await control.put({ type: 'config', ...doc, _id: ID, handlers, by }, { signal })
   })
+}
+
+/**
+ * Of these names those that no registered worker has, with what may be meant; undefined where no worker is registered, so
+ * that it cannot be known. Throws `CouchError`.
+ *
+ * @param control the control database
+ */
+export async function unknownHandlers(
+  control: Database,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const known = new Set((await listWorkers(control, signal)).flatMap((worker) => handlersOf(worker)))
+  if (known.size === 0) return undefined
+  return names
+    .filter((name) => !known.has(name))
+    .map((name) => `expected a handler of a running worker, got ${name}${didYouMean(name, [...known])}`)
 }
 
 /** The word for what the options of a handler say. */

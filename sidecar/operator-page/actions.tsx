@@ -4,7 +4,13 @@ import type { Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
 import { mailAgainBy, revokeBy } from '../devices/operate.ts'
-import { changeHandlers, concurrencyFrom, limitFrom, type HandlerChange } from '../databases/change-handlers.ts'
+import {
+  changeHandlers,
+  concurrencyFrom,
+  limitFrom,
+  unknownHandlers,
+  type HandlerChange,
+} from '../databases/change-handlers.ts'
 import { settingInWords } from '../databases/handler-settings.ts'
 import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
@@ -94,6 +100,9 @@ export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
   const { couch, controlDb, databases, by, clock, signal } = deed
   const sums = { done: 0, changed: 0, refused: 0, why: undefined as string | undefined }
   if ('handler' in order) {
+    const [fault] =
+      order.verb === 'resume' ? [] : ((await unknownHandlers(couch.db(controlDb), [order.handler], signal)) ?? [])
+    if (fault !== undefined) return { ...sums, why: `${fault}.` }
     await changeHandlers(couch.db(controlDb), [order.handler], order.change, { by, signal })
     return { ...sums, done: 1 }
   }
@@ -206,15 +215,19 @@ const DONE: Readonly<Record<Verb, string>> = {
   pause: 'paused',
   resume: 'resumed',
   set: 'set',
-  mail: 'asked for',
+  mail: 'mail is asked for',
   revoke: 'revoked',
 }
 
 export const Done = ({ viewer, order, sums: { done, changed, refused, why } }: DoneProps) => (
-  <Layout title="Done" viewer={viewer}>
-    <p role="status">
-      {grouped(done)} {DONE[order.verb]}.
-    </p>
+  <Layout title={done === 0 ? 'Nothing was done' : 'Done'} viewer={viewer}>
+    {done > 0 && (
+      <p role="status">
+        <Text
+          of={'handler' in order ? `${order.handler} is ${DONE[order.verb]}.` : `${grouped(done)} ${DONE[order.verb]}.`}
+        />
+      </p>
+    )}
     {changed > 0 && <p>{grouped(changed)} changed meanwhile, and are left as they are now.</p>}
     {refused > 0 && <p class="bad">{grouped(refused)} were refused by the database.</p>}
     {why && (
