@@ -23,7 +23,7 @@ import { createLiveSettings, type LiveSettings } from './live-settings/live-sett
 import { createMailer, type Mailer } from './mail/mailer.ts'
 import type { Templates } from './mail/templates.ts'
 import { loadTracing, type Tracing } from './tracing/tracing.ts'
-import { Asides } from './workers/asides.ts'
+import { HeartbeatPayload } from './workers/heartbeat-payload.ts'
 import { ROLE } from './workers/documents.ts'
 import { createRegistry, type Registry } from './workers/registry.ts'
 
@@ -69,7 +69,7 @@ export interface Platform extends PlatformOptions {
     readonly registry: Registry
     readonly role: string
     readonly self: string
-    readonly asides: Asides
+    readonly payload: HeartbeatPayload
   }
   readonly mailer: Mailer
   /** Undefined where `SMTP_URL` is set. */
@@ -128,8 +128,8 @@ export async function startPlatform(
   await credentialsCheck.untilAccepted(signal)
 
   const control = couch.work.db(config.controlDb, true)
-  const asides = new Asides()
-  const registry = acquire(createRegistry({ database: control, events, asides, clock, random, log }))
+  const payload = new HeartbeatPayload()
+  const registry = acquire(createRegistry({ database: control, events, payload, clock, random, log }))
   const live = createLiveSettings({ database: couch.work.db(config.controlDb), events, clock, random, log })
   const sessions = acquire(createSessions({ url, isRefused: () => credentialsCheck.refusal !== undefined }))
   const clientOf = (c: Context) => clientAddress(c, config.proxies)
@@ -164,7 +164,7 @@ export async function startPlatform(
     byteBudget: createByteBudget(config.memoryBytes),
     turns: new Semaphore(() => mostTurns(config)),
     areTold: () => live.of('global_changes').update_db,
-    worker: { registry, role: ROLE, self: config.name, asides },
+    worker: { registry, role: ROLE, self: config.name, payload },
     adminOnly: adminOnly({ authenticate }),
     recheck: createRecheck({ clock, everyMs: config.leaseMs / 3 }),
   }

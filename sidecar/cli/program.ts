@@ -152,21 +152,15 @@ export function createProgram(terminal: Terminal, version: string): Command {
       await showPerson(terminal, config, address, options)
     })
 
-  add('revoke', 'end the access of a device, for good')
-    .argument('<device>', 'the id of its document')
-    .action(async (id: string, _, command: Command) => {
-      const config = await readConfig(command, terminal)
-      const { revokeDevice } = await import('./person.ts')
-      await revokeDevice(terminal, config, id)
-    })
-
-  add('mail', 'send the mail again that confirms a device')
-    .argument('<device>', 'the id of its document')
-    .action(async (id: string, _, command: Command) => {
-      const config = await readConfig(command, terminal)
-      const { mailDeviceAgain } = await import('./person.ts')
-      await mailDeviceAgain(terminal, config, id)
-    })
+  const addDevice = (name: string, description: string, act: 'revokeDevice' | 'mailDeviceAgain') =>
+    add(name, description)
+      .argument('<device>', 'the id of its document')
+      .action(async (id: string, _, command: Command) => {
+        const config = await readConfig(command, terminal)
+        await (await import('./person.ts'))[act](terminal, config, id)
+      })
+  addDevice('revoke', 'end the access of a device, for good', 'revokeDevice')
+  addDevice('mail', 'send the mail again that confirms a device', 'mailDeviceAgain')
 
   const addPause = (name: string, description: string, paused: boolean) =>
     add(name, description)

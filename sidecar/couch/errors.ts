@@ -38,7 +38,7 @@ export const retryTable: Readonly<Record<CouchErrorCode, Retry>> = {
 }
 
 /** For people, after "…: ". */
-export const inWords: Readonly<Record<CouchErrorCode, string>> = {
+export const troubleInWords: Readonly<Record<CouchErrorCode, string>> = {
   unreachable: 'CouchDB cannot be reached',
   timeout: 'CouchDB does not answer in time',
   garbled: 'what answers at its address is not CouchDB, or its answer was cut off',

@@ -1,4 +1,4 @@
-import { inWords, type CouchErrorCode } from '../couch/errors.ts'
+import { troubleInWords, type CouchErrorCode } from '../couch/errors.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { HandlerLimits } from '../docstate/handler-limits.ts'
@@ -75,7 +75,7 @@ export function problemsOf(engines: ReadonlyMap<string, Engine>): string[] {
     const more = databases.length - NAMED
     const named = databases.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '')
     const [subject, verb] = databases.length === 1 ? ['the feed', 'is'] : ['the feeds', 'are']
-    return `${subject} of ${named} ${verb} not followed${trouble ? `: ${inWords[trouble]} (${trouble})` : ' yet'}`
+    return `${subject} of ${named} ${verb} not followed${trouble ? `: ${troubleInWords[trouble]} (${trouble})` : ' yet'}`
   })
 }
 

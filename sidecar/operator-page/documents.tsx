@@ -11,6 +11,7 @@ import {
   grouped,
   Json,
   Layout,
+  Sentences,
   listPath,
   RetryOrDiscard,
   Table,
@@ -193,13 +194,7 @@ export const DocumentPage = ({ viewer, database, doc, conflicts, explained, isSh
       )}
       <section>
         <h2 id="what">What happens to it</h2>
-        <ul>
-          {explained.sentences.map((sentence) => (
-            <li>
-              <Text of={sentence} />
-            </li>
-          ))}
-        </ul>
+        <Sentences of={explained.sentences} />
       </section>
       {explained.history.length > 0 && (
         <section>

@@ -18,8 +18,8 @@ export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
     <Layout title="Indexes" current="/indexes" isLive="slowly" viewer={viewer}>
       <p role="status" class={behind.length === 0 ? 'well' : 'bad'}>
         {behind.length === 0
-          ? `${grouped(all)} indexes, all as fresh as their databases.`
-          : `${grouped(behind.length)} of ${grouped(all)} indexes are behind their databases, or fail.`}
+          ? `${all === 1 ? '1 index' : `${grouped(all)} indexes`}, as fresh as the documents.`
+          : `${grouped(behind.length)} of ${grouped(all)} indexes are behind the documents, or fail.`}
       </p>
       {behind.length > 0 && (
         <section>

@@ -87,6 +87,17 @@ export const Layout = ({ title, current, isLive, hasGraphs, viewer, children }: 
 /** A text out of a document, in a line. */
 export const Text = ({ of: text }: { readonly of: string }) => <bdi>{oneLine(text)}</bdi>
 
+/** Texts one below the other. */
+export const Sentences = ({ of: lines }: { readonly of: readonly string[] }) => (
+  <ul>
+    {lines.map((line) => (
+      <li>
+        <Text of={line} />
+      </li>
+    ))}
+  </ul>
+)
+
 /** A time as it stands in documents. */
 export const Time = ({ at }: { readonly at: string | undefined }) =>
   at === undefined ? (

@@ -27,8 +27,8 @@ interface ListOptions {
 }
 
 /** Rows of a page. */
-export const SHOWN = 100
-/** So many pages of a database are looked through at a time: most documents of a filter may have another code, or age. */
+const SHOWN = 100
+/** So many are read for one page of the list: few rows may be meant of many, or stand in many databases. */
 const MOST_PAGES = 50
 
 /** @param after of an earlier page. Throws `CouchError`. */

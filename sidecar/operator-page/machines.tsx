@@ -46,7 +46,7 @@ export const Machines = ({ viewer, machines, counted, patterns }: MachinesProps)
   </Layout>
 )
 
-/** Exported for tests. */
+/** How many documents stand how, by state; also in states that the machine does not declare. */
 export function statesOf(
   { pattern, type, machine }: ServedMachine,
   { databases }: Pick<Counted, 'databases'>,
@@ -72,7 +72,7 @@ export function statesOf(
         ([one, count]) => `${grouped(count)} ${one === 'ready' && !isHandled ? 'at rest' : one}`,
       )
       const mark = isStuck ? 'bad' : isDeclared ? undefined : 'undeclared'
-      return [state, { counts: told, mark, path: listPath({ db: pattern, type, state, status: status }) }] as const
+      return [state, { counts: told, mark, path: listPath({ db: pattern, type, state, status }) }] as const
     }),
   )
 }

@@ -9,20 +9,20 @@ import { sendCanary } from '../canary/canary.ts'
 import { findPerson } from '../channels/person.ts'
 import type { Clock } from '../core/clock.ts'
 import { oneLine } from '../core/visible.ts'
+import { isCouchError, isServerAway } from '../couch/errors.ts'
 import { handlersOf } from '../databases/capabilities.ts'
-import { handlerSettingsIn } from '../databases/handler-settings.ts'
 import { explainDocument } from '../databases/explain-document.ts'
+import { handlerSettingsIn } from '../databases/handler-settings.ts'
 import { createHandlerTables } from '../databases/handler-tables.ts'
 import { patternsOf } from '../databases/patterns.ts'
 import { findStuck } from '../databases/stuck.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import { typesAndStatesOf } from '../docstate/classify.ts'
 import { mailboxUrl } from '../embedded/mailbox-feature.ts'
-import { isCouchError, isServerAway } from '../couch/errors.ts'
 import type { Feature } from '../feature.ts'
+import { HttpError, methodNotAllowed } from '../http/errors.ts'
 import { readIndexerTasks } from '../indexes/indexer-tasks.ts'
 import { buildsIndexes, readNotes } from '../indexes/notes.ts'
-import { HttpError, methodNotAllowed } from '../http/errors.ts'
 import { metricsOf, type Metrics } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
 import { listWorkers } from '../workers/list.ts'
@@ -31,15 +31,15 @@ import { Counts } from './counts.ts'
 import { documentMetrics } from './document-metrics.ts'
 import { DocumentPage, Documents, isStatus, type Asked } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
-import { Happenings } from './happenings.ts'
-import { graphsOf } from './lately.tsx'
-import { Series } from './series.ts'
-import { listById, listStanding } from './list.ts'
-import { viewerOf, type Viewer } from './layout.tsx'
 import { Indexes } from './indexes.tsx'
-import { PersonPage } from './person-page.tsx'
+import { graphsOf } from './lately.tsx'
+import { viewerOf, type Viewer } from './layout.tsx'
+import { listById, listStanding } from './list.ts'
 import { Machines } from './machines.tsx'
 import { Away, Canary, Overview } from './overview.tsx'
+import { PersonPage } from './person-page.tsx'
+import { RecentEvents } from './recent-events.ts'
+import { Series } from './series.ts'
 import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './sign-in.tsx'
 
 export interface OperatorPageOptions extends Platform {
@@ -49,7 +49,7 @@ export interface OperatorPageOptions extends Platform {
   readonly metrics: () => readonly Metrics[]
 }
 
-/** Nothing from elsewhere, no script but the module of the pages. */
+/** Nothing from elsewhere, and no script but those that are served here. */
 const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
@@ -85,7 +85,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   const couch = connections.answers
   const control = couch.db(config.controlDb)
   const patterns = patternsOf(config)
-  const happenings = new Happenings(options)
+  const recentEvents = new RecentEvents(options)
   const series = new Series({ metrics: options.metrics, ...options.worker, clock })
   const mailbox = mailboxUrl(options, '')
   const counts = new Counts({ couch, survey, patterns, clock, signal })
@@ -145,7 +145,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     return shown(async (_, viewer) => (
       <Overview
         {...await stuck.look()}
-        {...{ viewer, mailbox, lately: series.look(), happenings: happenings.look() }}
+        {...{ viewer, mailbox, lately: series.look(), recentEvents: recentEvents.look() }}
         problems={problems()}
       />
     ))(c)

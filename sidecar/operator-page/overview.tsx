@@ -2,9 +2,9 @@ import type { CanaryResult } from '../canary/canary.ts'
 import type { StuckGroup } from '../databases/stuck.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import type { Counted } from './counts.ts'
-import type { Happening } from './happenings.ts'
+import type { RecentEvent } from './recent-events.ts'
 import { Lately, type LatelyProps } from './lately.tsx'
-import { grouped, Layout, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
+import { grouped, Layout, Sentences, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
 
 interface OverviewProps {
   readonly viewer: Viewer
@@ -15,7 +15,7 @@ interface OverviewProps {
   readonly workers: number
   readonly lately: LatelyProps
   /** Of the worker that serves the page, the last first. */
-  readonly happenings: readonly Happening[]
+  readonly recentEvents: readonly RecentEvent[]
   /** Where the mails are shown that were caught here; undefined where they are sent. */
   readonly mailbox: string | undefined
   /** That some worker has, by `type/state`. */
@@ -32,7 +32,7 @@ export const Overview = ({
   handlers,
   mailbox,
   lately,
-  happenings,
+  recentEvents,
 }: OverviewProps) => {
   const stuck = groups.reduce((sum, { count }) => sum + count, 0)
   const reasons = [
@@ -53,18 +53,10 @@ export const Overview = ({
               ? 'Not all is well.'
               : 'Counting the documents.'}
       </p>
-      {reasons.length > 0 && (
-        <ul>
-          {reasons.map((reason) => (
-            <li>
-              <Text of={reason} />
-            </li>
-          ))}
-        </ul>
-      )}
+      {reasons.length > 0 && <Sentences of={reasons} />}
       {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
       <Lately {...lately} />
-      {happenings.length > 0 && <Happened happenings={happenings} />}
+      {recentEvents.length > 0 && <Happened recentEvents={recentEvents} />}
       <Databases counted={counted} handlers={handlers} />
       {mailbox && (
         <p>
@@ -80,11 +72,11 @@ export const Overview = ({
   )
 }
 
-const Happened = ({ happenings }: Pick<OverviewProps, 'happenings'>) => (
+const Happened = ({ recentEvents }: Pick<OverviewProps, 'recentEvents'>) => (
   <section>
     <h2 id="happened">Since you look, in this worker</h2>
     <ol class="timeline">
-      {happenings.map(({ at, text, path }) => (
+      {recentEvents.map(({ at, text, path }) => (
         <li>
           <Time at={at} />
           {path === undefined ? (
@@ -106,13 +98,7 @@ export const Away = ({ problems }: Pick<OverviewProps, 'problems'>) => (
     <p class="bad" role="status">
       Nothing can be shown, and nothing is handled, until it does. The sidecar goes on by itself then; nothing is lost.
     </p>
-    <ul>
-      {problems.map((problem) => (
-        <li>
-          <Text of={problem} />
-        </li>
-      ))}
-    </ul>
+    <Sentences of={problems} />
     <p>Look at CouchDB: does it run, and is it reached from here?</p>
   </Layout>
 )
@@ -134,13 +120,7 @@ export const Canary = ({ viewer, result }: CanaryProps) => (
         <p class="bad" role="status">
           It has not arrived.
         </p>
-        <ul>
-          {result.reasons.map((reason) => (
-            <li>
-              <Text of={reason} />
-            </li>
-          ))}
-        </ul>
+        <Sentences of={result.reasons} />
       </>
     )}
     <p>

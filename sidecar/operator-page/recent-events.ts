@@ -4,7 +4,7 @@ import type { Events } from '../events/channels.ts'
 import type { EventMap } from '../events/map.ts'
 import { documentPath } from './layout.tsx'
 
-export interface Happening {
+export interface RecentEvent {
   /** ISO 8601. */
   readonly at: string
   readonly text: string
@@ -12,7 +12,7 @@ export interface Happening {
   readonly path?: string
 }
 
-export interface HappeningsOptions {
+export interface RecentEventsOptions {
   readonly events: Events
   readonly clock: Clock
   /** With which the sidecar ends. */
@@ -23,7 +23,7 @@ const KEPT = 20
 /** After the last page was asked for, nothing is listened to any more. */
 const LOOKED_MS = 60_000
 
-type Told = Omit<Happening, 'at'>
+type Told = Omit<RecentEvent, 'at'>
 type Words = { readonly [K in keyof EventMap]?: (event: EventMap[K]) => Told }
 
 const ofDocument = ({ database, id }: { database: string; id: string }, what: string): Told => ({
@@ -52,18 +52,18 @@ const WORDS: Words = {
   'worker:left': ({ worker }) => ({ text: `The worker ${worker} has gone` }),
 }
 
-export class Happenings {
-  readonly #options: HappeningsOptions
-  #kept: Happening[] = []
+export class RecentEvents {
+  readonly #options: RecentEventsOptions
+  #kept: RecentEvent[] = []
   #lookedAt = -Infinity
   #listening: AbortController | undefined
 
-  constructor(options: HappeningsOptions) {
+  constructor(options: RecentEventsOptions) {
     this.#options = options
   }
 
   /** The last first. The first look begins to listen. */
-  look(): readonly Happening[] {
+  look(): readonly RecentEvent[] {
     this.#lookedAt = this.#options.clock.ticks()
     if (!this.#listening) void this.#listen()
     return this.#kept

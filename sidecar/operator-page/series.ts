@@ -5,7 +5,7 @@
 import { Histogram } from '../core/histogram.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Metrics } from '../metrics/metric.ts'
-import type { Asides } from '../workers/asides.ts'
+import type { HeartbeatPayload } from '../workers/heartbeat-payload.ts'
 import { isObject } from '../../ddocs/lib/document.ts'
 
 /** Of one step of time: runs that ended well, that failed; how long they took, ms in all; most that waited; seconds behind, at most. */
@@ -36,7 +36,7 @@ type Sample = Point
 export interface SeriesOptions {
   /** Of all features. */
   readonly metrics: () => readonly Metrics[]
-  readonly asides: Asides
+  readonly payload: HeartbeatPayload
   /** Id of this worker. */
   readonly self: string
   readonly clock: Clock
@@ -50,7 +50,7 @@ export class Series {
 
   constructor(options: SeriesOptions) {
     this.#options = options
-    options.asides.tell = () => this.#told()
+    options.payload.tell = () => this.#told()
   }
 
   /** Takes a sample each minute, until the signal aborts. */
@@ -79,20 +79,20 @@ export class Series {
 
   /** Of all workers together, as far as they have told. The first look lets the others tell, within some seconds. */
   look(): { readonly lines: Lines; readonly workers: number } {
-    const { asides, self, clock } = this.#options
+    const { payload, self, clock } = this.#options
     this.#lookedAt = clock.ticks()
-    const others = [...asides.heard].flatMap(([id, beat]) => (id === self ? [] : (linesFrom(beat.series) ?? [])))
+    const others = [...payload.heard].flatMap(([id, beat]) => (id === self ? [] : (linesFrom(beat.series) ?? [])))
     return { lines: addUp([this.#lines(), ...others], clock.now()), workers: 1 + others.length }
   }
 
   #told() {
-    const { asides, self, clock } = this.#options
+    const { payload, self, clock } = this.#options
     const isLooked = clock.ticks() - this.#lookedAt < LOOKED_MS
-    const others = [...asides.heard].filter(([id]) => id !== self)
+    const others = [...payload.heard].filter(([id]) => id !== self)
     const isWanted = others.some(([, { looked_at: at }]) => clock.now() - Date.parse(String(at)) < LOOKED_MS)
     return {
       ...(isLooked && { looked_at: isoTime(clock.now()) }),
-      ...(isWanted && { series: this.#lines() as never }),
+      ...(isWanted && { series: this.#lines() }),
     }
   }
 

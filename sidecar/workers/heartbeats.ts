@@ -74,10 +74,10 @@ export class Heartbeats {
   }
 
   async #beat(docId: string, signal: AbortSignal): Promise<void> {
-    const { database, clock, asides } = this.#options
+    const { database, clock, payload } = this.#options
     const local = this.#locals.get(docId) ?? createLocalDoc(database, beatId(docId))
     this.#locals.set(docId, local)
-    const told = asides?.tell()
+    const told = payload?.tell()
     await local.write({ ...told, process: this.#process, beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
   }
 

@@ -7,7 +7,7 @@ import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { readLocalDocs } from '../couch/local.ts'
 import { beatId, isMember, memberFrom, rolePrefix, type Member } from './documents.ts'
-import type { Asides } from './asides.ts'
+import type { HeartbeatPayload } from './heartbeat-payload.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { removeMember } from './remove.ts'
 import { Liveness } from './liveness.ts'
@@ -17,7 +17,7 @@ export interface RoleOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  readonly asides?: Asides
+  readonly payload?: HeartbeatPayload
 }
 
 /** Who does something, as one reading of the database found it. */
@@ -103,7 +103,7 @@ export class Role {
 
   /** The documents of all members, by their ids. */
   async #look(signal: AbortSignal): Promise<Map<string, StoredDoc>> {
-    const { database, asides } = this.#options
+    const { database, payload } = this.#options
     const docs = (await database.withPrefix(rolePrefix(this.name), { signal })).filter(isMember)
     const beatIds = docs.map(({ _id }) => beatId(_id))
     const beats = await readLocalDocs(database, beatIds, signal)
@@ -112,7 +112,7 @@ export class Role {
       const beat = beats.get(beatId(doc._id))
       return beat ? [[memberFrom(doc).id, beat] as const] : []
     })
-    asides?.hear(new Map(heard))
+    payload?.hear(new Map(heard))
     return new Map(docs.map((doc) => [doc._id, doc]))
   }
 

@@ -44,7 +44,7 @@ async function setUp() {
   return db
 }
 
-test('the view has a row for each document that is stuck, whatever else is in it', async () => {
+test('the view has a row for each document that is stuck, however it is written', async () => {
   const db = await setUp()
   const found = await viewOf(db, 'docstate', 'stuck', { reduce: false })
   expect(new Map(found.rows.map(({ id, key, value }) => [id, { key, value }]))).toEqual(

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { Counters } from '../../sidecar/docstate/counters.ts'
 import { Series, STEPS } from '../../sidecar/operator-page/series.ts'
-import { Asides } from '../../sidecar/workers/asides.ts'
+import { HeartbeatPayload } from '../../sidecar/workers/heartbeat-payload.ts'
 import { metricsFrom, sourcesOf } from '../metrics/sources.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
@@ -14,9 +14,9 @@ function setUp() {
     const counts = new Counters()
     const handler = counts.of({ type: 'order', state: 'paid' })
     const sources = sourcesOf({ databaseCounters: new Map([['control', counts]]) })
-    const asides = new Asides()
-    const series = new Series({ metrics: () => metricsFrom(sources), asides, self, clock })
-    return { handler, asides, series }
+    const payload = new HeartbeatPayload()
+    const series = new Series({ metrics: () => metricsFrom(sources), payload, self, clock })
+    return { handler, payload, series }
   }
   return { clock, a: worker('a'), b: worker('b') }
 }
@@ -32,10 +32,10 @@ function beat(a: Worker, b: Worker) {
         ['b', b],
       ].map(([id, worker]) => [
         id as string,
-        { _id: `_local/${id as string}`, ...(JSON.parse(JSON.stringify((worker as Worker).asides.tell())) as object) },
+        { _id: `_local/${id as string}`, ...(JSON.parse(JSON.stringify((worker as Worker).payload.tell())) as object) },
       ]),
     )
-  for (const { asides } of [a, b]) asides.hear(beats())
+  for (const { payload } of [a, b]) payload.hear(beats())
 }
 
 test('the runs of all workers are added up, minute by minute, in the hour and in the day', async () => {
@@ -70,13 +70,13 @@ test('nothing is told while no one looks, and what is told stays small', async (
     await a.series.take()
   }
   beat(a, b)
-  expect([a.asides.tell(), b.asides.tell()]).toEqual([{}, {}])
+  expect([a.payload.tell(), b.payload.tell()]).toEqual([{}, {}])
   b.series.look()
   beat(a, b)
-  expect(Object.keys(b.asides.tell())).toEqual(['looked_at'])
-  expect(JSON.stringify(a.asides.tell()).length).toBeLessThan(6000)
+  expect(Object.keys(b.payload.tell())).toEqual(['looked_at'])
+  expect(JSON.stringify(a.payload.tell()).length).toBeLessThan(6000)
   await clock.advance(2 * MINUTE_MS)
-  expect([a.asides.tell(), b.asides.tell()]).toEqual([{}, {}])
+  expect([a.payload.tell(), b.payload.tell()]).toEqual([{}, {}])
 })
 
 test.each([
@@ -89,9 +89,9 @@ test.each([
 ])('another worker that tells %j adds nothing', async (series) => {
   const { a } = setUp()
   await a.series.take()
-  a.asides.hear(new Map([['b', { _id: '_local/b', series, looked_at: 'soon' }]]))
+  a.payload.hear(new Map([['b', { _id: '_local/b', series, looked_at: 'soon' }]]))
   const { lines, workers } = a.series.look()
   expect(workers).toBe(1)
   expect(lines.hour.points).toHaveLength(STEPS.hour.count)
-  expect(a.asides.tell()).not.toHaveProperty('series')
+  expect(a.payload.tell()).not.toHaveProperty('series')
 })
