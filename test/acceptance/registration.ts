@@ -5,7 +5,7 @@ import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { ddocsFolder } from '../../sidecar/deploy/compile.ts'
 import { finishDdoc } from '../../sidecar/deploy/keep-machines.ts'
 import { controlMachinesFor } from '../../sidecar/devices/register.ts'
-import { compiler } from '../support/compiler.ts'
+import { createCompiler } from '../../sidecar/deploy/compiler.ts'
 import { couchUrl, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { openTestSmtp, type TestSmtp } from '../support/smtp.ts'
@@ -80,7 +80,7 @@ export function shareRegistration(more: Settings = {}): () => Registration {
 /** As `npm run deploy:ddocs` leaves it, so that not every sidecar has to begin with that. */
 export async function deployControl({ admin }: Pick<Control, 'admin'>, settings: Settings): Promise<void> {
   const machines = controlMachinesFor(loadConfig({ env: settings }))
-  for (const compiled of await compiler([{ folder: ddocsFolder('control'), machines }], 'es2017')) {
+  for (const compiled of await createCompiler()([{ folder: ddocsFolder('control'), machines }], 'es2017')) {
     await admin.put(finishDdoc(compiled, undefined).ddoc)
   }
 }

@@ -20,7 +20,7 @@ import { createDatabaseCounters } from '../../sidecar/databases/database-counter
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
-import { compiler } from '../support/compiler.ts'
+import { createCompiler } from '../../sidecar/deploy/compiler.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -68,7 +68,7 @@ export async function startWorker(
     config: settings,
     handlers,
     couch,
-    compiler,
+    compiler: createCompiler(),
     templates,
     clock,
     publicUrl: 'http://localhost',
@@ -78,7 +78,7 @@ export async function startWorker(
   const served = serveDatabases({
     ...{
       couch,
-      compiler,
+      compiler: createCompiler(),
       engines: new Map(),
       controlDb,
       worker: uniqueName('worker'),

@@ -11,7 +11,7 @@ import { createEvents } from '../../sidecar/events/channels.ts'
 import { createDatabaseCounters } from '../../sidecar/databases/database-counters.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
-import { compiler } from '../support/compiler.ts'
+import { createCompiler } from '../../sidecar/deploy/compiler.ts'
 import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { answerOf } from '../support/answers.ts'
 
@@ -65,7 +65,18 @@ export function startVisits(
   const [clock, random] = [own.clock ?? systemClock, Math.random]
   const seen = createTestCouch({ url: by })
   const served = serveDatabases({
-    ...{ couch: seen, compiler, engines, controlDb, worker: 'one', clock, random, log, reads: 32, areTold: () => true },
+    ...{
+      couch: seen,
+      compiler: createCompiler(),
+      engines,
+      controlDb,
+      worker: 'one',
+      clock,
+      random,
+      log,
+      reads: 32,
+      areTold: () => true,
+    },
     mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
     workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
     partitioning: undivided,
