@@ -161,10 +161,11 @@ test('attachments: of the document, of other documents, and what is attached', a
   const shared = [{ _id: 'logo', _attachments: { 'logo.jpg': photo } }]
   const { outcome, attached, stored } = await run(attaching, given, { databases: { shared } })
   expect(outcome).toBe('next')
-  expect(attached).toEqual([
+  expect(attached).toMatchObject([
     { name: 'both.txt', type: 'text/plain', body: Buffer.from('a photo, a photo') },
-    { name: 'long', type: 'application/octet-stream', body: long },
+    { name: 'long', type: 'application/octet-stream' },
   ])
+  expect(attached[1]!.body.equals(long)).toBe(true) // toEqual looks at one byte after the other, for ten seconds
   expect(stored).toMatchObject({
     state: 'invoiced',
     _attachments: { 'photo.jpg': { length: 7 }, long: { length: 3_000_000, stub: true } },
