@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { eventually } from '../support/eventually.ts'
+import { sample, thoroughTest } from '../support/thorough.ts'
 import { startProcessWith, writeModule } from './own-handlers.ts'
 import { startProcess, type SidecarProcess } from './process.ts'
 
@@ -54,27 +55,36 @@ async function untilSettled(
 
 const DIES = `if (order._id === '${POISON}') process.kill(process.pid, 'SIGKILL')`
 
-test.each([
+const deaths = [
   ['as soon as it is called', DIES],
   ['after a while, with others beside it', `await sleep(20); ${DIES}`],
-])('onLost retry: a handler that its process dies of %s is found within five deaths', { timeout }, async (_, body) => {
-  const stage = await startNoting('retry', body)
-  expect(await untilSettled(stage)).toBeLessThanOrEqual(5)
-  const docs = await stage.orders.getMany(ids)
-  expect(docs.filter(({ state }) => state !== 'invoiced')).toEqual([
-    expect.objectContaining({
-      _id: POISON,
-      state: 'error',
-      error: expect.objectContaining({ code: 'lost' }) as object,
-    }),
-  ])
-  const began = await stage.began()
-  const often = ids.filter((id) => id !== POISON && began.filter((one) => one === id).length > 2)
-  expect(often, 'ran more than twice').toEqual([])
-})
+] as const
 
-test('one of another type that runs for longer than its process lives is not taken for it', { timeout }, async () => {
-  const module = await writeModule(`
+test.each(sample(deaths, 2))(
+  'onLost retry: a handler that its process dies of %s is found within five deaths',
+  { timeout },
+  async (_, body) => {
+    const stage = await startNoting('retry', body)
+    expect(await untilSettled(stage)).toBeLessThanOrEqual(5)
+    const docs = await stage.orders.getMany(ids)
+    expect(docs.filter(({ state }) => state !== 'invoiced')).toEqual([
+      expect.objectContaining({
+        _id: POISON,
+        state: 'error',
+        error: expect.objectContaining({ code: 'lost' }) as object,
+      }),
+    ])
+    const began = await stage.began()
+    const often = ids.filter((id) => id !== POISON && began.filter((one) => one === id).length > 2)
+    expect(often, 'ran more than twice').toEqual([])
+  },
+)
+
+thoroughTest(
+  'one of another type that runs for longer than its process lives is not taken for it',
+  { timeout },
+  async () => {
+    const module = await writeModule(`
     import { setTimeout as sleep } from 'node:timers/promises'
     import { defineHandlers } from 'couchdb-sidecar'
     export default defineHandlers((control) => {
@@ -87,18 +97,19 @@ test('one of another type that runs for longer than its process lives is not tak
         return { ...order, state: 'invoiced' }
       }, { onLost: 'retry' })
     })`)
-  const stage = await startProcessWith(module, { SIDECAR_LEASE: '3s' })
-  const docs = [
-    { _id: 'slow', type: 'order', state: 'paid' },
-    { _id: 'bomb1', type: 'bomb', state: 'paid' },
-    { _id: 'bomb2', type: 'bomb', state: 'paid' },
-  ]
-  await stage.orders.bulk(docs.map((doc) => JSON.stringify(doc)))
-  const all = docs.map(({ _id }) => _id)
-  await untilSettled(stage, all)
-  const ended = await stage.orders.getMany(all)
-  expect(ended.map(({ state }) => state)).toEqual(['invoiced', 'error', 'error'])
-})
+    const stage = await startProcessWith(module, { SIDECAR_LEASE: '3s' })
+    const docs = [
+      { _id: 'slow', type: 'order', state: 'paid' },
+      { _id: 'bomb1', type: 'bomb', state: 'paid' },
+      { _id: 'bomb2', type: 'bomb', state: 'paid' },
+    ]
+    await stage.orders.bulk(docs.map((doc) => JSON.stringify(doc)))
+    const all = docs.map(({ _id }) => _id)
+    await untilSettled(stage, all)
+    const ended = await stage.orders.getMany(all)
+    expect(ended.map(({ state }) => state)).toEqual(['invoiced', 'error', 'error'])
+  },
+)
 
 test('onLost park: a handler that its process dies of at once leaves no other in doubt', { timeout }, async () => {
   const stage = await startNoting('park', DIES)
