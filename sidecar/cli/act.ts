@@ -2,8 +2,17 @@ import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { ConfigError, SidecarError } from '../core/errors.ts'
 import type { Couch } from '../couch/client.ts'
-import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
+import {
+  actOnAll,
+  actOnOne,
+  discard,
+  retryBy,
+  undoDiscard,
+  type Action,
+  type ActionResult,
+} from '../docstate/operator/actions.ts'
 import { countsFor, findDocuments } from '../docstate/operator/find.ts'
+import type { Status } from '../../ddocs/lib/status.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { operatorIn, withCouch } from './connect.ts'
 import { eachDatabase, sumOf } from './each-database.ts'
@@ -16,6 +25,8 @@ export interface ActFlags extends FilterFlags {
   readonly all?: boolean
   readonly dryRun?: boolean
   readonly json?: boolean
+  /** Of `discard`. */
+  readonly undo?: boolean
 }
 
 export interface Target {
@@ -28,22 +39,44 @@ interface Verb {
   readonly name: 'retry' | 'discard'
   /** Throws `ConfigError` where it is not for such documents. */
   readonly actionFor: (filter: ReadFilter) => Action
+  /** Which are meant unless the flags say so. */
+  readonly statuses?: readonly Status[]
   /** What was done with so many. */
   readonly done: string
+  /** What was done with one that is now in this state. */
+  readonly doneOne: (state: string) => string
+  /** Of one with which there is nothing to do. */
+  readonly notMeant: string
 }
+
+/** Of what is stuck. */
+const NOT_STUCK = 'it neither failed nor waits'
 
 /** Brings one document back to its handler, or all that the flags mean. */
 export const retryDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
   act(terminal, config, target, flags, {
-    name: 'retry',
-    done: 'brought back',
+    ...{ name: 'retry', done: 'brought back', notMeant: NOT_STUCK },
+    doneOne: (state) => `is back in state ${state}`,
     actionFor: () => retryBy(operatorIn(config), systemClock.now()),
   })
 
 /** Ends what is to be done with one document, or with all that the flags mean. */
 export const discardDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
+  flags.undo ? undoDiscards(terminal, config, target, flags) : discardAny(terminal, config, target, flags)
+
+function undoDiscards(terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> {
+  if (flags.status !== undefined) throw new ConfigError(['discard: --undo: expected no --status'])
+  return act(terminal, config, target, flags, {
+    ...{ name: 'discard', done: 'stand as before', statuses: ['discarded'], notMeant: 'it is not discarded' },
+    doneOne: (state) => `stands as before, in state ${state}`,
+    actionFor: () => undoDiscard({ by: operatorIn(config), now: systemClock.now() }),
+  })
+}
+
+const discardAny = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
   act(terminal, config, target, flags, {
-    ...{ name: 'discard', done: 'discarded' },
+    ...{ name: 'discard', done: 'discarded', notMeant: NOT_STUCK },
+    doneOne: () => 'is discarded',
     actionFor({ statuses = STUCK, type, state }) {
       if (!statuses.every((status) => STUCK.includes(status)) && (type === undefined || state === undefined)) {
         throw new ConfigError([
@@ -55,7 +88,8 @@ export const discardDocuments = (terminal: Terminal, config: Config, target: Tar
   })
 
 async function act(terminal: Terminal, config: Config, { db, id }: Target, flags: ActFlags, verb: Verb): Promise<void> {
-  const filter = readFilter(verb.name, flags)
+  const read = readFilter(verb.name, flags)
+  const filter = { ...read, statuses: read.statuses ?? verb.statuses }
   const action = verb.actionFor(filter)
   const isMany = flags.all === true || filter.isGiven
   if ((id === undefined) !== isMany) {
@@ -66,8 +100,8 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
     if (flags.dryRun) return countMeant(couch)
     if (id === undefined) return actOnMany(couch)
     const result = await actOnOne(couch.db(db), id, action, terminal.signal)
-    if (result.kind !== 'done') throw new SidecarError(result.kind, oneLine(inWords(result)))
-    terminal.print(flags.json ? JSON.stringify({ database: db, ...result }) : oneLine(inWords(result)))
+    if (result.kind !== 'done') throw new SidecarError(result.kind, oneLine(inWords(result, verb)))
+    terminal.print(flags.json ? JSON.stringify({ database: db, ...result }) : oneLine(inWords(result, verb)))
   })
 
   /** Those that would be changed. */
@@ -100,7 +134,7 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
           for (const result of results) {
             if (result.kind === 'done' || result.kind === 'changed' || result.kind === 'refused') sums[result.kind] += 1
             if (flags.json) print(JSON.stringify({ database: name, ...result }))
-            else if (result.kind !== 'done' || sums.done <= SHOWN) print(oneLine(inWords(result)))
+            else if (result.kind !== 'done' || sums.done <= SHOWN) print(oneLine(inWords(result, verb)))
           }
           const ofThese = sums.done - before
           redraw?.(`${barOf(ofThese / Math.max(total, ofThese))} ${grouped(sums.done)} ${verb.done}: ${name}`)
@@ -122,14 +156,14 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
 /** Of more, only how many they are. */
 const SHOWN = 20
 
-function inWords(result: ActionResult): string {
+function inWords(result: ActionResult, { doneOne, notMeant }: Verb): string {
   switch (result.kind) {
     case 'done':
-      return result.state === 'error' ? `${result.id} is discarded` : `${result.id} is back in state ${result.state}`
+      return `${result.id} ${doneOne(result.state)}`
     case 'not-found':
       return `there is no document "${result.id}"`
     case 'nothing-to-do':
-      return `${result.id} is in state ${String(result.state)}: it neither failed nor waits`
+      return `${result.id} is in state ${String(result.state)}: ${notMeant}`
     case 'changed':
       return `${result.id} changed meanwhile, and is left as it is now`
     case 'refused':

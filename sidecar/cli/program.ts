@@ -134,14 +134,13 @@ export function createProgram(terminal: Terminal, version: string): Command {
     await retryDocuments(terminal, config, { db, id }, options)
   })
 
-  addAction(
-    'discard',
-    'end what is to be done with documents that failed, are parked or wait; retry takes it back',
-  ).action(async (db: string, id: string | undefined, options: ActFlags, command: Command) => {
-    const config = await readConfig(command, terminal)
-    const { discardDocuments } = await import('./act.ts')
-    await discardDocuments(terminal, config, { db, id }, options)
-  })
+  addAction('discard', 'end what is to be done with documents that failed, are parked or wait; --undo takes it back')
+    .option('--undo', 'let discarded documents stand as they stood before')
+    .action(async (db: string, id: string | undefined, options: ActFlags, command: Command) => {
+      const config = await readConfig(command, terminal)
+      const { discardDocuments } = await import('./act.ts')
+      await discardDocuments(terminal, config, { db, id }, options)
+    })
 
   add('user', 'show the devices and channels of a user')
     .argument('<address>', 'the email address')

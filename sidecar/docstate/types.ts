@@ -37,6 +37,14 @@ export interface Claim {
   readonly version?: string
 }
 
+/** What a person did, and how to take it back. */
+export interface Discarded {
+  readonly at: string
+  readonly by: string
+  /** How it stood, where it was not in `error`: what else was in its `docstate`. */
+  readonly before?: Partial<Docstate>
+}
+
 /**
  * The engine's own field, `docstate`, on a document that is being handled, waits for another try, or went wrong. It
  * speaks of the state named in it; in any other state it is a remnant and counts for nothing.
@@ -72,7 +80,7 @@ export interface Docstate {
   /** In `error`: the state in which it failed, to which `retry` brings it back. */
   readonly failed_in?: string
   /** In `error` by a person (`couchdb-sidecar discard`). */
-  readonly discarded?: { readonly at: string; readonly by: string }
+  readonly discarded?: Discarded
   /** Brought back by a person (`couchdb-sidecar retry`). The next write of the engine drops it. */
   readonly retried?: { readonly at: string; readonly by: string }
   /** Put into this state by a person. The next write of the engine drops it. */

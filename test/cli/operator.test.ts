@@ -79,6 +79,11 @@ test('status --stuck says why, since when, and what to do; that is done, dry fir
   expect(await said('discard', glob, '--all')).toBe('p is discarded\ng is discarded\n2 discarded\n')
   expect(await b.get('g')).toMatchObject({ error: { code: 'card_declined' }, docstate: { discarded: {} } })
   expect(await said('status', '--stuck')).not.toContain('failed')
+  expect(await said('discard', glob, '--undo', '--type', 'order')).toBe(
+    'p stands as before, in state paid\ng stands as before, in state error\n2 stand as before\n',
+  )
+  expect((await a.get('p')).docstate).toMatchObject({ parked: {} })
+  expect(await said('discard', glob, '--all')).toMatch(/2 discarded/)
   expect(await said('retry', glob, '--status', 'discarded', '--json')).toBe(
     `{"database":"${names[0]}","kind":"done","id":"p","state":"paid"}\n` +
       `{"database":"${names[1]}","kind":"done","id":"g","state":"paid"}\n`,

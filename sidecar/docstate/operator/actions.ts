@@ -60,8 +60,8 @@ export interface DiscardOptions {
 }
 
 /**
- * Ends what is to be done with a document: it goes to `error`, or stays there, marked as discarded. `retry` takes that back.
- * One that a worker holds is left to it.
+ * Ends what is to be done with a document: it goes to `error`, or stays there, marked as discarded. `undoDiscard` takes that
+ * back, and `retry` brings it to its handler. One that a worker holds is left to it.
  */
 export const discard =
   ({ by, now, among }: DiscardOptions): Action =>
@@ -75,7 +75,35 @@ export const discard =
     const last = reason === undefined ? '' : `; before: ${code === undefined ? '' : `${code}: `}${reason}`
     const error = { ...shortened({ code: 'discarded', reason: `discarded by ${by}${last}` }), at: discarded.at }
     const kept = { entry: doc._rev, ...keptOf(docstate ?? { state }) }
-    return withDocstate({ ...doc, state: 'error', error }, { state: 'error', failed_in: state, ...kept, discarded })
+    const before = Object.fromEntries(Object.entries(docstate ?? {}).filter(([field]) => !(field in kept)))
+    return withDocstate(
+      { ...doc, state: 'error', error },
+      { state: 'error', failed_in: state, ...kept, discarded: { ...discarded, before } },
+    )
+  }
+
+export interface UndoOptions {
+  /** Who does it. */
+  readonly by: string
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** Of which discard; of any without it. */
+  readonly of?: { readonly at: string; readonly by: string } | undefined
+}
+
+/** Takes a discard back: the document stands as it stood before. */
+export const undoDiscard =
+  ({ by, now, of }: UndoOptions): Action =>
+  (doc) => {
+    const docstate = docstateOf(doc)
+    if (!docstate?.discarded || docstate.failed_in === undefined) return undefined
+    const { discarded, ...rest } = docstate
+    if (of && (discarded.at !== of.at || discarded.by !== of.by)) return undefined
+    const asked = { at: isoTime(now), by }
+    if (!discarded.before) return withDocstate(doc, { ...rest, asked })
+    const { error: _error, ...fields } = doc
+    const state = docstate.failed_in
+    return withDocstate({ ...fields, _id: doc._id, state }, { state, ...keptOf(docstate), ...discarded.before, asked })
   }
 
 /** What stays true of an entry, brought back or discarded. */

@@ -171,7 +171,7 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
   if (docstate?.discarded) {
     return [
       `It was discarded at ${docstate.discarded.at} by ${docstate.discarded.by}.`,
-      '"couchdb-sidecar retry" brings it back to be tried again.',
+      '"couchdb-sidecar discard --undo" takes that back, "couchdb-sidecar retry" brings it to its handler.',
     ]
   }
   if (docstate?.failed_in) return ['"couchdb-sidecar retry" brings it back to be tried again.']

@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { Doc } from '../../../sidecar/couch/documents.ts'
-import { actOnAll, actOnOne, discard, retry, type ActionResult } from '../../../sidecar/docstate/operator/actions.ts'
+import {
+  actOnAll,
+  actOnOne,
+  discard,
+  retry,
+  undoDiscard,
+  type ActionResult,
+} from '../../../sidecar/docstate/operator/actions.ts'
 import { findDocuments, type Filter } from '../../../sidecar/docstate/operator/find.ts'
 import { countDocuments } from '../../../sidecar/docstate/operator/status.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
@@ -142,6 +149,34 @@ test('what is discarded ends in error, says by whom, and is brought back by retr
   expect(docstateIn(await db.get('f'))).toEqual({ state: 'paid', entry: '3-x', done: ['m'] })
   expect(docstateIn(await db.get('r')), 'its key is the same').toEqual({ state: 'paid', entry: _rev })
   expect(await db.get('r')).not.toHaveProperty('error')
+})
+
+test('a discard that is undone lets documents stand as they stood, those of that discard alone', async () => {
+  const ready = { _id: 'r', type: 'order', state: 'paid' }
+  const docs = [parked('p'), failed('f', 'smtp_535'), waiting('w'), ready, failed('other', 'x')]
+  const { db } = await setUp(...docs)
+  const before = new Map((await db.getMany(['p', 'f', 'w', 'r'])).map((doc) => [doc._id, doc]))
+  const now = Date.now()
+  const of = { at: new Date(now).toISOString(), by: 'ann' }
+  const statuses = ['discarded'] as const
+  await actOn(db, { code: 'x' }, discard({ by: 'bob', now, among: ['failed'] }))
+  await actOn(db, {}, discard({ by: 'ann', now, among: ['failed', 'parked', 'retry'] }))
+  await actOnOne(db, 'r', discard({ by: 'ann', now, among: ['ready'] }))
+  const undo = undoDiscard({ by: 'eve', now: now + 1, of })
+  expect(await actOn(db, { statuses }, undo)).toEqual(['f done', 'p done', 'r done', 'w done'])
+  expect(await find(db, { statuses }), 'what another has discarded').toEqual(['other'])
+  expect(await actOnOne(db, 'f', undo)).toMatchObject({ kind: 'nothing-to-do' })
+  for (const doc of await db.getMany([...before.keys()])) {
+    const { _rev: _, docstate, ...fields } = doc
+    const { _rev: rev, docstate: then, ...were } = before.get(doc._id)!
+    expect(fields).toEqual(were)
+    const { asked, entry, ...stands } = docstateIn(doc)!
+    expect(asked).toEqual({ at: new Date(now + 1).toISOString(), by: 'eve' })
+    if (doc._id === 'r') expect([stands, entry]).toEqual([{ state: 'paid' }, rev])
+    else expect({ ...stands, entry }).toEqual({ ...(then as object), entry })
+    expect(docstate).toBeDefined()
+  }
+  expect(await actOnOne(db, 'other', undoDiscard({ by: 'eve', now }))).toMatchObject({ kind: 'done', state: 'error' })
 })
 
 test('what a worker holds is left to it', async () => {
