@@ -129,3 +129,11 @@ export const isServerAway = (code: CouchErrorCode): boolean => code === 'unreach
 
 export const isCouchError = (thrown: unknown, code?: CouchErrorCode): thrown is CouchError =>
   thrown instanceof CouchError && (code === undefined || thrown.code === code)
+
+/** That a database cannot be read, and why. */
+export const unreadInWords = (name: string, { code }: CouchError): string =>
+  `${name} cannot be read: ${troubleInWords[code]} (${code}).`
+
+/** Whether it says nothing of other databases: they may answer well. */
+export const isOfOneDatabase = (thrown: unknown): thrown is CouchError =>
+  isCouchError(thrown) && !isServerAway(thrown.code)

@@ -73,6 +73,10 @@ export function concurrencyFrom(text: string): number | null | string {
     : `expected a whole number of runs from 1, or ${BY_DEFAULT}, got ${text}`
 }
 
+/** As it is typed. */
+export const limitInWords = ({ limit }: HandlerSetting = {}): string =>
+  limit ? `${limit.count}/${limit.per}` : BY_DEFAULT
+
 /** Of `600/1m`, or `default`; a sentence where it is neither. */
 export function limitFrom(text: string): HandlerSetting['limit'] | null | string {
   if (text === BY_DEFAULT) return null

@@ -4,6 +4,7 @@ import type { Machines } from '../../ddocs/machine.ts'
 import { systemClock } from '../core/clock.ts'
 import { shellWord } from '../core/shell-word.ts'
 import type { Couch } from '../couch/client.ts'
+import { isOfOneDatabase, type CouchError } from '../couch/errors.ts'
 import { hasCapability } from './capabilities.ts'
 import { patternOf } from './patterns.ts'
 import { docstateOf, isClaim } from '../docstate/classify.ts'
@@ -48,6 +49,8 @@ export interface StuckOptions {
   /** By `type/state`. */
   readonly paused: ReadonlySet<string>
   readonly signal: AbortSignal
+  /** Of a database that cannot be read; without it that is thrown. */
+  readonly onUnread?: (name: string, error: CouchError) => void
 }
 
 /** So many claims are read in a database, the oldest. */
@@ -72,6 +75,16 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
   }
   for await (const { name, counted } of options.databases) {
     if (!counted) continue
+    try {
+      await addThoseOf(name, counted)
+    } catch (thrown) {
+      if (!options.onUnread || !isOfOneDatabase(thrown)) throw thrown
+      options.onUnread(name, thrown)
+    }
+  }
+  return [...groups.values()].sort((a, b) => ((a.since ?? '~') < (b.since ?? '~') ? -1 : 1))
+
+  async function addThoseOf(name: string, counted: Counts): Promise<void> {
     const databases = patternOf(name, patterns)
     let machines: Machines | undefined
     const machinesHere = async () => (machines ??= await machinesIn(couch, name, signal))
@@ -87,7 +100,6 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
     for (const count of countsFor(counted, { statuses: ['ready', 'timeout'] }))
       for (const group of await idle(databases, name, count, machinesHere)) add(group)
   }
-  return [...groups.values()].sort((a, b) => ((a.since ?? '~') < (b.since ?? '~') ? -1 : 1))
 
   /** The oldest that the filter means, a page of them at most. */
   async function read(name: string, counted: Counts, filter: Filter, page: number): Promise<Found[]> {

@@ -1,43 +1,56 @@
 import type { HandlerSetting } from '../../ddocs/lib/live-settings.ts'
 import { isAmong } from '../core/glob.ts'
-import type { Clock } from '../core/clock.ts'
+import { isoTime, type Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
+import { isOfOneDatabase, unreadInWords } from '../couch/errors.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
 import { mailAgainBy, revokeBy } from '../devices/operate.ts'
 import {
+  BY_DEFAULT,
   changeHandlers,
   concurrencyFrom,
   limitFrom,
+  limitInWords,
   unknownHandlers,
   type HandlerChange,
 } from '../databases/change-handlers.ts'
-import { settingInWords } from '../databases/handler-settings.ts'
-import { actOnAll, actOnOne, discard, retryBy, type Action, type ActionResult } from '../docstate/operator/actions.ts'
+import { handlerSettingsIn, settingInWords } from '../databases/handler-settings.ts'
+import {
+  actOnAll,
+  actOnOne,
+  discard,
+  retryBy,
+  undoDiscard,
+  type Action,
+  type ActionResult,
+} from '../docstate/operator/actions.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { HttpError } from '../http/errors.ts'
 import { isStatus, type Asked } from './documents.tsx'
 import { documentPath, grouped, Hidden, Layout, listPath, Text, type Viewer } from './layout.tsx'
 
-export const VERBS = ['retry', 'discard', 'pause', 'resume', 'set', 'mail', 'revoke'] as const
+export const VERBS = ['retry', 'discard', 'undo', 'pause', 'resume', 'set', 'mail', 'revoke'] as const
 export type Verb = (typeof VERBS)[number]
 
 /** What is to be done, with what. */
 export type Order =
-  | { readonly verb: 'retry' | 'discard'; readonly db: string; readonly id: string }
+  | { readonly verb: 'retry' | 'discard' | 'undo'; readonly db: string; readonly id: string }
   | { readonly verb: 'retry' | 'discard'; readonly asked: Asked }
+  /** `of`: the discard that is taken back. */
+  | { readonly verb: 'undo'; readonly asked: Asked; readonly of: { readonly at: string; readonly by: string } }
   /** `id`: of a device. */
   | { readonly verb: 'mail' | 'revoke'; readonly id: string; readonly address: string }
   | { readonly verb: 'pause' | 'resume' | 'set'; readonly handler: string; readonly change: HandlerChange }
 
 /** Of the fields of a form or an address. Throws `HttpError` where they say nothing that can be done. */
 export function orderFrom(fields: Readonly<Record<string, string | undefined>>): Order {
-  const { verb, handler, id, db, type, state, status, code, address } = fields
+  const { verb, handler, id, db, type, state, status, code, address, at, by } = fields
   if ((verb === 'mail' || verb === 'revoke') && id && address) return { verb, id, address }
   if ((verb === 'pause' || verb === 'resume') && handler)
     return { verb, handler, change: { paused: verb === 'pause' || null } }
   if (verb === 'set' && handler) return { verb, handler, change: changeFrom(fields) }
-  if (verb !== 'retry' && verb !== 'discard') throw bad(`expected one of ${VERBS.join(', ')}`)
+  if (verb !== 'retry' && verb !== 'discard' && verb !== 'undo') throw bad(`expected one of ${VERBS.join(', ')}`)
   if (id && db) return { verb, db, id }
   const asked = {
     db: db || undefined,
@@ -45,6 +58,10 @@ export function orderFrom(fields: Readonly<Record<string, string | undefined>>):
     state: state || undefined,
     status: status || undefined,
     code: code || undefined,
+  }
+  if (verb === 'undo') {
+    if (!at || !by) throw bad('expected a document, or when and by whom the documents were discarded')
+    return { verb, asked: { ...asked, status: 'discarded', code: undefined }, of: { at, by } } // a discard has its own code
   }
   if (Object.values(asked).every((one) => one === undefined)) throw bad('expected a document, or a filter')
   if (asked.status !== undefined && !isStatus(asked.status)) throw bad(`there is no status ${asked.status}`)
@@ -87,24 +104,29 @@ export interface Deed {
 }
 
 export interface Sums {
-  readonly done: number
+  done: number
   /** Were changed by others meanwhile, and are left as they are. */
-  readonly changed: number
-  readonly refused: number
+  changed: number
+  refused: number
   /** The first refusal, or why nothing was done. */
-  readonly why: string | undefined
+  why: string | undefined
+  /** With which it is undone; undefined where nothing was done, or nothing takes it back. */
+  undo: Readonly<Record<string, string | undefined>> | undefined
 }
 
-/** Does it. Throws `CouchError`. */
-export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
+export const noSums = (): Sums => ({ done: 0, changed: 0, refused: 0, why: undefined, undo: undefined })
+
+/** Does it, and counts in `sums` how far it is. Throws `CouchError`. */
+export async function carryOut(order: Order, deed: Deed, sums: Sums = noSums()): Promise<Sums> {
   const { couch, controlDb, databases, by, clock, signal } = deed
-  const sums = { done: 0, changed: 0, refused: 0, why: undefined as string | undefined }
   if ('handler' in order) {
     const [fault] =
       order.verb === 'resume' ? [] : ((await unknownHandlers(couch.db(controlDb), [order.handler], signal)) ?? [])
     if (fault !== undefined) return { ...sums, why: `${fault}.` }
-    await changeHandlers(couch.db(controlDb), [order.handler], order.change, { by, signal })
-    return { ...sums, done: 1 }
+    const control = couch.db(controlDb)
+    const before = (await handlerSettingsIn(control, signal))[order.handler]
+    await changeHandlers(control, [order.handler], order.change, { by, signal })
+    return { ...sums, done: 1, undo: undoOfChange(order, before) }
   }
   if ('address' in order) {
     const action = (order.verb === 'mail' ? mailAgainBy : revokeBy)(by, clock.now())
@@ -115,9 +137,8 @@ export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
       why: kind === 'changed' ? 'It changed meanwhile.' : 'It is not there any more, or in another state.',
     }
   }
-  const statuses = 'asked' in order && isStatus(order.asked.status) ? [order.asked.status] : STUCK
   const now = clock.now()
-  const action: Action = order.verb === 'retry' ? retryBy(by, now) : discard({ by, now, among: statuses })
+  const action = actionOf(order, by, now)
   const add = (result: ActionResult) => {
     if (result.kind === 'done' || result.kind === 'changed' || result.kind === 'refused') sums[result.kind] += 1
     if (result.kind === 'refused') sums.why ??= `${result.id}: ${result.code}: ${result.reason}`
@@ -126,13 +147,36 @@ export async function carryOut(order: Order, deed: Deed): Promise<Sums> {
   }
   if ('id' in order) add(await actOnOne(couch.db(order.db), order.id, action, signal))
   else {
+    if (order.verb === 'discard') sums.undo = { verb: 'undo', ...order.asked, status: undefined, at: isoTime(now), by }
     const filter = filterOf(order.asked)
-    for (const { name, counted } of meantBy(order.asked, databases))
-      if (counted)
+    for (const { name, counted } of meantBy(order.asked, databases)) {
+      if (!counted) continue
+      try {
         for await (const results of actOnAll({ database: couch.db(name), counted, filter, now, signal, action }))
           results.forEach(add)
+      } catch (thrown) {
+        if (!isOfOneDatabase(thrown)) throw thrown
+        sums.why ??= unreadInWords(name, thrown)
+      }
+    }
   }
+  if ('id' in order && order.verb === 'discard') sums.undo = { verb: 'undo', db: order.db, id: order.id }
   return sums
+}
+
+type DocumentOrder = Extract<Order, { readonly verb: 'retry' | 'discard' | 'undo' }>
+
+function actionOf(order: DocumentOrder, by: string, now: number): Action {
+  if (order.verb === 'retry') return retryBy(by, now)
+  if (order.verb === 'undo') return undoDiscard({ by, now, of: 'of' in order ? order.of : undefined })
+  return discard({ by, now, among: 'asked' in order && isStatus(order.asked.status) ? [order.asked.status] : STUCK })
+}
+
+type HandlerOrder = Extract<Order, { readonly handler: string }>
+
+function undoOfChange({ verb, handler }: HandlerOrder, before: HandlerSetting | undefined): Sums['undo'] {
+  if (verb !== 'set') return { verb: verb === 'pause' ? 'resume' : 'pause', handler }
+  return { verb, handler, concurrency: String(before?.concurrency ?? BY_DEFAULT), limit: limitInWords(before) }
 }
 
 interface AskProps {
@@ -143,9 +187,10 @@ interface AskProps {
   readonly most: number | undefined
 }
 
-const TITLES = {
+export const TITLES = {
   retry: 'Retry',
   discard: 'Discard',
+  undo: 'Undo the discard',
   pause: 'Pause',
   resume: 'Resume',
   set: 'Set',
@@ -153,10 +198,14 @@ const TITLES = {
   revoke: 'Revoke',
 } as const
 
+/** Where the verb itself is not what a person says. */
+const YES: Readonly<Partial<Record<Verb, string>>> = { mail: 'send it', undo: 'undo it' }
+
 const CONSEQUENCES: Readonly<Record<Verb, string>> = {
   retry:
     'Each goes back to its handler, which runs at once, with the same ctx.key as before: an effect that has happened may happen again where the receiver does not know the key.',
-  discard: 'Each is in error afterwards, marked as discarded, and is not handled any more. Retry takes that back.',
+  discard: 'Each is in error afterwards, marked as discarded, and is not handled any more. This can be undone.',
+  undo: 'Each stands as it stood before it was discarded: what was to be tried again is, and what waited for a person does.',
   pause: 'What runs goes on to its end, nothing else begins, on all workers. Resume takes that back.',
   resume: 'It takes its documents again, on all workers, at once.',
   mail: 'The owner of the device gets another mail, with another link and code.',
@@ -174,12 +223,12 @@ export const Ask = ({ viewer, order, fields, most }: AskProps) => (
     <p>{CONSEQUENCES[order.verb]}</p>
     <form method="post" action="/act">
       <Hidden values={fields} />
-      <button>Yes, {order.verb === 'mail' ? 'send it' : order.verb}</button> <a href={backFrom(order)}>No, go back</a>
+      <button>Yes, {YES[order.verb] ?? order.verb}</button> <a href={backFrom(order)}>No, go back</a>
     </form>
   </Layout>
 )
 
-function subjectOf(order: Order, most: number | undefined): string {
+export function subjectOf(order: Order, most: number | undefined): string {
   if ('handler' in order)
     return order.verb === 'set'
       ? `The handler of ${order.handler}, in all databases: ${settingInWords(withoutNull(order.change))}.`
@@ -194,7 +243,7 @@ function subjectOf(order: Order, most: number | undefined): string {
 const withoutNull = (change: HandlerChange) =>
   Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null)) as HandlerSetting
 
-const backFrom = (order: Order): string =>
+export const backFrom = (order: Order): string =>
   'handler' in order
     ? '/handlers'
     : 'address' in order
@@ -202,41 +251,3 @@ const backFrom = (order: Order): string =>
       : 'id' in order
         ? documentPath(order.db, order.id)
         : listPath({ ...order.asked })
-
-interface DoneProps {
-  readonly viewer: Viewer
-  readonly order: Order
-  readonly sums: Sums
-}
-
-const DONE: Readonly<Record<Verb, string>> = {
-  retry: 'brought back',
-  discard: 'discarded',
-  pause: 'paused',
-  resume: 'resumed',
-  set: 'set',
-  mail: 'mail is asked for',
-  revoke: 'revoked',
-}
-
-export const Done = ({ viewer, order, sums: { done, changed, refused, why } }: DoneProps) => (
-  <Layout title={done === 0 ? 'Nothing was done' : 'Done'} viewer={viewer}>
-    {done > 0 && (
-      <p role="status">
-        <Text
-          of={'handler' in order ? `${order.handler} is ${DONE[order.verb]}.` : `${grouped(done)} ${DONE[order.verb]}.`}
-        />
-      </p>
-    )}
-    {changed > 0 && <p>{grouped(changed)} changed meanwhile, and are left as they are now.</p>}
-    {refused > 0 && <p class="bad">{grouped(refused)} were refused by the database.</p>}
-    {why && (
-      <p class="bad">
-        <Text of={why} />
-      </p>
-    )}
-    <p>
-      <a href={backFrom(order)}>Go back</a> or <a href="/">to the overview</a>
-    </p>
-  </Layout>
-)

@@ -5,7 +5,7 @@ import { patternOf } from '../databases/patterns.ts'
 import { countsFor } from '../docstate/operator/find.ts'
 import { defineMetrics, gauge } from '../metrics/metric.ts'
 import type { TypeAndState } from '../workers/partitioning.ts'
-import type { Counted } from './counts.ts'
+import type { Counted } from './per-database.ts'
 
 export interface DocumentSources {
   /** What is counted, none of it older than a scrape or two. */
@@ -20,7 +20,7 @@ export interface DocumentSources {
 
 /** Those that are done with are not told: they may be millions, and nothing is to be done about them. */
 const TOLD = STATUSES.filter((status) => status !== 'handled' && status !== 'discarded')
-const COUNTS = 'operator-page/counts.ts'
+const COUNTS = 'operator-page/per-database.ts'
 
 export const documentMetrics = defineMetrics({
   title: 'Documents',

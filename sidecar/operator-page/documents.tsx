@@ -45,7 +45,7 @@ export const isStatus = (text: string | undefined): text is Status =>
   (STATUSES as readonly string[]).includes(text ?? '')
 
 export const Documents = ({ viewer, asked, listing, total }: DocumentsProps) => {
-  const { rows, next } = listing
+  const { rows, next, unread } = listing
   return (
     <Layout
       title="Documents"
@@ -79,6 +79,7 @@ export const Documents = ({ viewer, asked, listing, total }: DocumentsProps) => 
         </form>
       </search>
       <p role="status">{inWords(asked, listing, total)}</p>
+      {unread.length > 0 && <Sentences of={unread} />}
       {viewer.mayAct && rows.length > 0 && asked.id === undefined && (
         <RetryOrDiscard values={{ ...asked, after: undefined }} what="all that the filter means" />
       )}

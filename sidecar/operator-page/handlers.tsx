@@ -1,6 +1,6 @@
 import type { HandlerSetting, HandlerSettings } from '../../ddocs/lib/live-settings.ts'
 import { handlersOf, ownHandlersOf } from '../databases/capabilities.ts'
-import { BY_DEFAULT } from '../databases/change-handlers.ts'
+import { BY_DEFAULT, limitInWords } from '../databases/change-handlers.ts'
 import { settingInWords } from '../databases/handler-settings.ts'
 import type { Listed } from '../workers/list.ts'
 import { Hidden, Layout, Table, Text, Time, type Viewer } from './layout.tsx'
@@ -101,13 +101,10 @@ const HandlerForm = ({ name, setting }: { readonly name: string; readonly settin
     </label>
     <label>
       Limit
-      <input name="limit" size={8} value={limitOf(setting)} />
+      <input name="limit" size={8} value={limitInWords(setting)} />
     </label>
     <button name="verb" value="set" class="quiet">
       Set
     </button>
   </form>
 )
-
-/** As it is typed. */
-const limitOf = ({ limit }: HandlerSetting): string => (limit ? `${limit.count}/${limit.per}` : BY_DEFAULT)

@@ -47,33 +47,7 @@ export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
       )}
       <section>
         <h2 id="built">Being built now, also for a deploy</h2>
-        {tasks.length === 0 ? (
-          <p>None.</p>
-        ) : (
-          <Table labelledby="built" columns={['Design document', 'Database', 'Node', 'Done']}>
-            {tasks.map(({ ddoc, database, node, changesDone, changesTotal }) => (
-              <tr>
-                <th scope="row">
-                  <Text of={ddoc} />
-                </th>
-                <td>
-                  <Text of={database} />
-                </td>
-                <td>
-                  <Text of={node} />
-                </td>
-                <td>
-                  <progress
-                    value={Math.min(changesDone, changesTotal)}
-                    max={Math.max(1, changesTotal)}
-                    aria-label={`${ddoc} in ${database}`}
-                  ></progress>{' '}
-                  {grouped(changesDone)} of {grouped(changesTotal)}
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
+        <IndexerTasks labelledby="built" tasks={tasks} />
       </section>
       <section>
         <h2 id="keepers">Kept by</h2>
@@ -94,3 +68,39 @@ export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
     </Layout>
   )
 }
+
+interface TasksProps {
+  /** The id of their heading. */
+  readonly labelledby: string
+  readonly tasks: readonly IndexerTask[]
+}
+
+/** How far CouchDB is with what it builds. */
+export const IndexerTasks = ({ labelledby, tasks }: TasksProps) =>
+  tasks.length === 0 ? (
+    <p>None.</p>
+  ) : (
+    <Table labelledby={labelledby} columns={['Design document', 'Database', 'Node', 'Done']}>
+      {tasks.map(({ ddoc, database, node, changesDone, changesTotal }) => (
+        <tr>
+          <th scope="row">
+            <Text of={ddoc} />
+          </th>
+          <td>
+            <Text of={database} />
+          </td>
+          <td>
+            <Text of={node} />
+          </td>
+          <td>
+            <progress
+              value={Math.min(changesDone, changesTotal)}
+              max={Math.max(1, changesTotal)}
+              aria-label={`${ddoc} in ${database}`}
+            ></progress>{' '}
+            {grouped(changesDone)} of {grouped(changesTotal)}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  )

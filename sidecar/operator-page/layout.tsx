@@ -29,6 +29,7 @@ const ENTRIES = [
   ['/documents', 'Documents'],
   ['/handlers', 'Handlers and workers'],
   ['/indexes', 'Indexes'],
+  ['/deploys', 'Deploys'],
   ['/person', 'Devices and channels'],
 ] as const
 

@@ -1,6 +1,6 @@
 /** Which documents the list shows: a page of those that stand so, or whose ids begin so, in one or all databases. */
 import type { Couch } from '../couch/client.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isOfOneDatabase, unreadInWords } from '../couch/errors.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
 import type { Place } from '../docstate/finding/pages.ts'
 import { findDocuments, type Filter } from '../docstate/operator/find.ts'
@@ -17,6 +17,8 @@ export interface Listing {
   readonly next: string | undefined
   /** Whether what follows was not looked at. */
   readonly isCut?: boolean
+  /** Which databases cannot be read, and why. */
+  readonly unread: readonly string[]
 }
 
 interface ListOptions {
@@ -40,20 +42,26 @@ export async function listStanding(
   const rows: Row[] = []
   let place: (Place & { readonly database: string }) | undefined
   let pages = 0
+  const unread: string[] = []
   for (const { name, counted } of databases) {
     if (!counted || (from && name < from.database)) continue
     const find = { database: couch.db(name), counted, filter, now, page: SHOWN + 1, signal }
     const begin = from?.database === name ? from : undefined
-    for await (const found of findDocuments({ ...find, after: begin })) {
-      for (const { standing, place: at } of found) {
-        if (rows.length === SHOWN) return { rows, next: textOf(place!) }
-        rows.push({ ...standing, database: name })
-        place = { database: name, ...at }
+    try {
+      for await (const found of findDocuments({ ...find, after: begin })) {
+        for (const { standing, place: at } of found) {
+          if (rows.length === SHOWN) return { rows, next: textOf(place!), unread }
+          rows.push({ ...standing, database: name })
+          place = { database: name, ...at }
+        }
+        if (++pages === MOST_PAGES) return { rows, next: place && textOf(place), isCut: true, unread }
       }
-      if (++pages === MOST_PAGES) return { rows, next: place && textOf(place), isCut: true }
+    } catch (thrown) {
+      if (!isOfOneDatabase(thrown)) throw thrown
+      unread.push(unreadInWords(name, thrown))
     }
   }
-  return { rows, next: undefined }
+  return { rows, next: undefined, unread }
 }
 
 const textOf = ({ database, key, id }: Place & { readonly database: string }) => JSON.stringify([database, key, id])
@@ -76,16 +84,18 @@ const TOGETHER = 16
 /** Documents whose ids begin so, however they stand: the first of them. Throws `CouchError`. */
 export async function listById({ couch, databases, signal }: ListOptions, prefix: string): Promise<Listing> {
   const rows: Row[] = []
+  const unread: string[] = []
   const read = ({ name }: CountedDatabase) =>
     couch
       .db(name)
       .withPrefix(prefix, { signal }, SHOWN)
       .catch((thrown: unknown) => {
-        if (isCouchError(thrown, 'not_found')) return [] // it was deleted meanwhile
-        throw thrown
+        if (!isOfOneDatabase(thrown)) throw thrown
+        if (thrown.code !== 'not_found') unread.push(unreadInWords(name, thrown)) // else it was deleted meanwhile
+        return []
       })
       .then((docs) => docs.map((doc) => ({ ...standingOf(doc), database: name })))
   for (let at = 0; at < databases.length && rows.length < SHOWN; at += TOGETHER)
     rows.push(...(await Promise.all(databases.slice(at, at + TOGETHER).map(read))).flat())
-  return { rows: rows.slice(0, SHOWN), next: undefined, isCut: rows.length >= SHOWN }
+  return { rows: rows.slice(0, SHOWN), next: undefined, isCut: rows.length >= SHOWN, unread }
 }

@@ -1,7 +1,7 @@
 import type { Machine } from '../../ddocs/machine.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { patternOf } from '../databases/patterns.ts'
-import type { Counted } from './counts.ts'
+import type { Counted } from './per-database.ts'
 import { grouped, Layout, listPath, Text, type Viewer } from './layout.tsx'
 import { MachineDiagram, type StateShown } from './machine-diagram.tsx'
 

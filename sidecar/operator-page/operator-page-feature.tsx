@@ -9,7 +9,7 @@ import { sendCanary } from '../canary/canary.ts'
 import { findPerson } from '../channels/person.ts'
 import type { Clock } from '../core/clock.ts'
 import { oneLine } from '../core/visible.ts'
-import { isCouchError, isServerAway } from '../couch/errors.ts'
+import { isCouchError, isServerAway, unreadInWords, type CouchError } from '../couch/errors.ts'
 import { handlersOf } from '../databases/capabilities.ts'
 import { explainDocument } from '../databases/explain-document.ts'
 import { handlerSettingsIn } from '../databases/handler-settings.ts'
@@ -17,6 +17,7 @@ import { createHandlerTables } from '../databases/handler-tables.ts'
 import { patternsOf } from '../databases/patterns.ts'
 import { findStuck } from '../databases/stuck.ts'
 import { createCompiler } from '../deploy/compiler.ts'
+import { readDeploy } from '../deploy/staging/record.ts'
 import { typesAndStatesOf } from '../docstate/classify.ts'
 import { mailboxUrl } from '../embedded/mailbox-feature.ts'
 import type { Feature } from '../feature.ts'
@@ -26,8 +27,9 @@ import { buildsIndexes, readNotes } from '../indexes/notes.ts'
 import { metricsOf, type Metrics } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
 import { listWorkers } from '../workers/list.ts'
-import { Ask, carryOut, Done, filterOf, meantBy, mostMeant, orderFrom } from './actions.tsx'
-import { Counts } from './counts.ts'
+import { Ask, carryOut, filterOf, meantBy, mostMeant, orderFrom } from './actions.tsx'
+import { Batches } from './batches.ts'
+import { Deploys } from './deploys.tsx'
 import { documentMetrics } from './document-metrics.ts'
 import { DocumentPage, Documents, isStatus, type Asked } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
@@ -37,6 +39,8 @@ import { viewerOf, type Viewer } from './layout.tsx'
 import { listById, listStanding } from './list.ts'
 import { Machines } from './machines.tsx'
 import { Away, Canary, Overview } from './overview.tsx'
+import { BatchPage, batchPath, Done } from './outcome.tsx'
+import { createCounts, PerDatabase } from './per-database.ts'
 import { PersonPage } from './person-page.tsx'
 import { RecentEvents } from './recent-events.ts'
 import { Series } from './series.ts'
@@ -88,12 +92,16 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   const recentEvents = new RecentEvents(options)
   const series = new Series({ metrics: options.metrics, ...options.worker, clock })
   const mailbox = mailboxUrl(options, '')
-  const counts = new Counts({ couch, survey, patterns, clock, signal })
+  const counts = createCounts({ couch, survey, patterns, clock, signal })
+  const deploys = new PerDatabase({
+    ...{ survey, patterns, clock, signal },
+    read: async (name) => ({ name, deploy: await readDeploy(couch.db(name), { signal }) }),
+  })
   const tables = createHandlerTables({ ...options, couch, compiler: createCompiler() })
   const app = new Hono()
 
-  /** For those who are signed in; others are asked to. */
-  const shown = (make: (c: Context, viewer: Viewer) => Promise<Child>) => async (c: Context) => {
+  /** For those who are signed in; others are asked to. What is made is a page's content, or another answer. */
+  const shown = (make: (c: Context, viewer: Viewer) => Promise<Child | Response>) => async (c: Context) => {
     const user = await viewing(c, authenticate).catch(awayIf503)
     if (user === 'away') {
       c.status(503)
@@ -103,11 +111,12 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     const isByItself = c.req.header('sidecar-refresh') !== undefined
     const renewed = isByItself ? undefined : await options.renewSession(c)
     if (renewed !== undefined) c.header('Set-Cookie', cookieOf(renewed, publicUrl))
-    return page(c, await make(c, viewerOf(user)))
+    const made = await make(c, viewerOf(user))
+    return made instanceof Response ? made : page(c, made)
   }
 
   /** For those who may act, by a form of these pages. */
-  const acted = (make: (c: Context, viewer: Viewer) => Promise<Child>) => {
+  const acted = (make: (c: Context, viewer: Viewer) => Promise<Child | Response>) => {
     const asked = shown((c, viewer) => {
       if (!viewer.mayAct) throw new HttpError(403, 'forbidden', 'You may look, and not act: that is for server admins.')
       return make(c, viewer)
@@ -125,10 +134,19 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
       handlerSettingsIn(control, signal),
     ])
     const paused = new Set(Object.keys(settings).filter((name) => settings[name]?.paused))
-    const groups = await findStuck({ couch, databases: counted.databases, patterns, workers, paused, signal })
+    const unread: string[] = []
+    const onUnread = (name: string, error: CouchError) => void unread.push(unreadInWords(name, error))
+    const { databases } = counted
+    const groups = await findStuck({ couch, databases, patterns, workers, paused, signal, onUnread })
     const handlers = new Set(workers.flatMap((worker) => handlersOf(worker)))
-    return { counted, groups, workers: workers.length, handlers }
+    return { counted, groups, unread, workers: workers.length, handlers }
   })
+
+  const expire = () => {
+    counts.expire()
+    stuck.expire()
+  }
+  const batches = new Batches({ couch, controlDb: config.controlDb, clock, log, signal, onOver: expire })
 
   app.get('/_page/series', async (c) => {
     if (!(await viewing(c, authenticate))) throw new HttpError(401, 'unauthorized', 'Sign in first.')
@@ -145,7 +163,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     return shown(async (_, viewer) => (
       <Overview
         {...await stuck.look()}
-        {...{ viewer, mailbox, lately: series.look(), recentEvents: recentEvents.look() }}
+        {...{ viewer, mailbox, lately: series.look(), recentEvents: recentEvents.look(), batches: batches.running }}
         problems={problems()}
       />
     ))(c)
@@ -215,6 +233,14 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   )
 
   app.get(
+    '/deploys',
+    shown(async (c, viewer) => {
+      const tasks = await readIndexerTasks(couch, { signal: c.req.raw.signal })
+      return <Deploys {...{ viewer, tasks, looked: await deploys.look() }} />
+    }),
+  )
+
+  app.get(
     '/person',
     shown(async (c, viewer) => {
       const address = c.req.query('address')?.trim() || undefined
@@ -238,12 +264,29 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     acted(async (c, viewer) => {
       const order = orderFrom(await fieldsOf(c))
       const { databases } = await counts.look()
-      const deed = { couch, controlDb: config.controlDb, databases, by: viewer.name, clock, signal: c.req.raw.signal }
+      const by = viewer.name
+      if ('asked' in order) {
+        const most = mostMeant(order.asked, databases)
+        const { id } = await batches.begin(order, { databases, by, most })
+        return c.redirect(batchPath(id), 303)
+      }
+      const deed = { couch, controlDb: config.controlDb, databases, by, clock, signal: c.req.raw.signal }
       const sums = await carryOut(order, deed)
-      counts.expire()
-      stuck.expire()
-      log.info({ ...order, address: undefined, by: viewer.name, ...sums }, 'an operator has acted')
+      expire()
+      log.info({ ...order, address: undefined, by, ...sums }, 'an operator has acted')
       return <Done {...{ viewer, order, sums }} />
+    }),
+  )
+  app.get(
+    '/batch',
+    shown((c, viewer) => Promise.resolve(<BatchPage {...{ viewer, batch: batches.get(c.req.query('id') ?? '') }} />)),
+  )
+  app.post(
+    '/batch/stop',
+    acted(async (c) => {
+      const { id = '' } = await fieldsOf(c)
+      batches.stop(id)
+      return c.redirect(batchPath(id), 303)
     }),
   )
 

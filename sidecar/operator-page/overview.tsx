@@ -1,8 +1,10 @@
 import type { CanaryResult } from '../canary/canary.ts'
 import type { StuckGroup } from '../databases/stuck.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
-import type { Counted } from './counts.ts'
+import type { Batch } from './batches.ts'
+import type { Counted } from './per-database.ts'
 import type { RecentEvent } from './recent-events.ts'
+import { UnderWay } from './outcome.tsx'
 import { Lately, type LatelyProps } from './lately.tsx'
 import { grouped, Layout, Sentences, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
 
@@ -10,12 +12,16 @@ interface OverviewProps {
   readonly viewer: Viewer
   readonly counted: Counted
   readonly groups: readonly StuckGroup[]
+  /** Of databases that could not be looked through. */
+  readonly unread: readonly string[]
   /** What keeps this worker from its work. */
   readonly problems: readonly string[]
   readonly workers: number
   readonly lately: LatelyProps
   /** Of the worker that serves the page, the last first. */
   readonly recentEvents: readonly RecentEvent[]
+  /** Orders of operators that are under way in this worker. */
+  readonly batches: readonly Batch[]
   /** Where the mails are shown that were caught here; undefined where they are sent. */
   readonly mailbox: string | undefined
   /** That some worker has, by `type/state`. */
@@ -27,17 +33,20 @@ export const Overview = ({
   viewer,
   counted,
   groups,
+  unread,
   problems,
   workers,
   handlers,
   mailbox,
   lately,
   recentEvents,
+  batches,
 }: OverviewProps) => {
   const stuck = groups.reduce((sum, { count }) => sum + count, 0)
   const reasons = [
     ...problems,
     ...(counted.trouble ? [counted.trouble] : []),
+    ...new Set([...counted.unread, ...unread]),
     ...(workers === 0 ? ['No worker runs.'] : []),
   ]
   const isCounted = counted.isWhole
@@ -49,11 +58,12 @@ export const Overview = ({
           ? `${grouped(stuck)} ${stuck === 1 ? 'document does' : 'documents do'} not go on.`
           : isWell
             ? 'All is well.'
-            : isCounted
+            : isCounted || reasons.length > 0
               ? 'Not all is well.'
               : 'Counting the documents.'}
       </p>
       {reasons.length > 0 && <Sentences of={reasons} />}
+      {batches.length > 0 && <UnderWay batches={batches} />}
       {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
       <Lately {...lately} />
       {recentEvents.length > 0 && <Happened recentEvents={recentEvents} />}

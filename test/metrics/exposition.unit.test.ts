@@ -267,7 +267,7 @@ test('documents are told by how they stand, of all databases of a glob together,
     { name: 'shop-2', counted: { counts: [], stuck: [{ ...failed, count: 4, since: '2026-01-01T00:00:00.000Z' }] } },
     { name: 'shop-3', counted: undefined },
   ]
-  const counted = { databases, total: 3, isWhole: true, isKnown: true, trouble: undefined }
+  const counted = { databases, total: 3, isWhole: true, isKnown: true, unread: [], trouble: undefined }
   const databaseCounters = new Map([['shop-*', counts]])
   const now = Date.parse('2026-01-01T01:00:00.000Z')
   const served = await families(sourcesOf({ databaseCounters, counted, now }))

@@ -22,7 +22,7 @@ import { indexMetrics } from '../../sidecar/indexes/index-metrics.ts'
 import type { Entry } from '../../sidecar/indexes/entry.ts'
 import { mailMetrics } from '../../sidecar/mail/mail-metrics.ts'
 import { buildMetrics } from '../../sidecar/metrics/process-metrics.ts'
-import type { Counted } from '../../sidecar/operator-page/counts.ts'
+import type { Counted } from '../../sidecar/operator-page/per-database.ts'
 import { documentMetrics } from '../../sidecar/operator-page/document-metrics.ts'
 import { metricsOf, type Metrics } from '../../sidecar/metrics/metric.ts'
 import { processMetrics } from '../../sidecar/metrics/process-metrics.ts'
@@ -65,7 +65,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   databaseCounters: new Map([['control', new Counters()]]),
   paused: () => new Set(),
   clock: createManualClock(),
-  counted: { databases: [], total: 0, isWhole: true, isKnown: true, trouble: undefined },
+  counted: { databases: [], total: 0, isWhole: true, isKnown: true, unread: [], trouble: undefined },
   visits: { databases: 0, open: 0, waiting: 0, visits: 0, reads: 0, swept: 0 },
   byteBudget: createByteBudget(1000),
   mails: noMails(),

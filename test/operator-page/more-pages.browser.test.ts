@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { admin, signIn, startShop, textOf } from './shop.ts'
+import { silence, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { recordDoc } from '../../sidecar/deploy/staging/record.ts'
+import { accessibilityOf, admin, signIn, startShop, textOf } from './shop.ts'
 
 test('a list of many is paged, and a document is found by what its id begins with', async () => {
   needs('browser')
@@ -165,4 +167,74 @@ test('a canary is sent by a click', async () => {
   const { page } = await signIn(sidecar, admin())
   await page.getByRole('button', { name: 'Send a canary' }).click()
   expect(await textOf(page)).toMatch(/It has arrived: \d+ ms, by /)
+})
+
+test('many documents are discarded while a bar shows how far that is, and it is stopped and undone', async () => {
+  needs('browser')
+  const proxy = await startFaultyProxy()
+  const { sidecar, orders } = await startShop({ COUCHDB_URL: proxy.url })
+  const error = { code: 'no_stock', reason: 'nothing is left', at: '2026-01-01T00:00:00.000Z' }
+  const failed = { type: 'order', state: 'error', error, docstate: { state: 'error', failed_in: 'paid' } }
+  const ids = Array.from({ length: 600 }, (_, n) => `many-${n}`)
+  await orders.bulk(ids.map((_id) => JSON.stringify({ _id, ...failed })))
+  const { page, faults } = await signIn(sidecar, admin(), `/documents?db=${orders.name}&code=no_stock`)
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
+  await eventually(async () => {
+    await page.reload()
+    expect(await textOf(page)).toContain('The first 100 of 603 documents.')
+  })
+  let writes = 0
+  proxy.plan(({ path }) => (path.startsWith(`/${orders.name}/_bulk_docs`) && ++writes > 1 ? silence : undefined))
+  await press('Discard all that the filter means')
+  expect(await textOf(page)).toContain('603 documents: ')
+  await press('Yes, discard')
+  const bar = page.getByRole('progressbar', { name: 'How far it is' })
+  await eventually(async () => expect(await bar.getAttribute('value')).toBe('500'))
+  expect(await accessibilityOf(page)).toEqual([])
+  expect(await page.getByRole('button', { name: 'Undo' }).count(), 'while it runs').toBe(0)
+  const overview = await page.context().newPage()
+  await overview.goto(sidecar.url)
+  await overview.getByRole('link', { name: /^Discard: 500 of 603 documents/ }).click()
+  await overview.close()
+  await press('Stop')
+  await eventually(async () =>
+    expect(await textOf(page)).toMatch(/^Stopped[^]*500 discarded\.[^]*goes on with the rest/),
+  )
+  proxy.plan(() => undefined)
+  await press('Undo')
+  await press('Yes, undo it')
+  await eventually(async () => expect(await textOf(page)).toMatch(/^Done[^]*500 stand as before\./))
+  const docs = await orders.getMany(ids)
+  expect(docs.every(({ docstate }) => !Object.hasOwn(Object(docstate) as object, 'discarded'))).toBe(true)
+  await page.goto(`${sidecar.url}/batch?id=unknown`)
+  expect(await textOf(page)).toContain('This worker knows nothing of it')
+  expect(faults).toEqual([])
+})
+
+test('a deploy that is not complete is told, with what it does', async () => {
+  needs('browser')
+  const { sidecar, orders } = await startShop()
+  const { page } = await signIn(sidecar, admin(), '/deploys')
+  const says = (text: RegExp) =>
+    eventually(async () => {
+      await page.reload()
+      expect(await textOf(page)).toMatch(text)
+    })
+  await says(/No deploy is under way\./)
+  const at = '2026-01-01T00:00:00.000Z'
+  const record = {
+    ...{ ddocs: ['_design/shop'], previous: {}, known: {}, holder: { run: 'r', name: 'ann@laptop', since: at } },
+    log: [{ step: 'staging', ddoc: '_design/shop', at }] as const,
+  }
+  const rev = await orders.put(recordDoc(record, undefined))
+  await says(/In 1 of \d+ databases a deploy is not complete\./)
+  expect(await page.getByRole('row', { name: orders.name }).innerText()).toMatch(
+    /ann@laptop[^]*builds the index of _design\/shop/,
+  )
+  expect(await accessibilityOf(page)).toEqual([])
+  const { holder: _, ...left } = record
+  const last = await orders.put(recordDoc(left, rev))
+  await says(/it has broken off/)
+  await orders.remove('_design/sidecar:deploy', last)
+  await says(/No deploy is under way\./)
 })

@@ -146,6 +146,8 @@ test('no page breaks a rule of accessibility, with texts that would break it', a
     '/handlers',
     '/machines',
     '/indexes',
+    '/deploys',
+    '/batch?id=unknown',
     '/person',
     '/person?address=unknown@example.com',
     `/documents?${stuck}&id=o`,

@@ -30,10 +30,18 @@ test.each([
     { verb: 'discard', status: 'parked', code: 'x' },
     { verb: 'discard', asked: { status: 'parked', code: 'x' } },
   ],
+  [
+    { verb: 'undo', db: 'shop', id: 'o1' },
+    { verb: 'undo', db: 'shop', id: 'o1' },
+  ],
+  [
+    { verb: 'undo', type: 'order', code: 'x', at: 'now', by: 'ann' },
+    { verb: 'undo', asked: { type: 'order', status: 'discarded' }, of: { at: 'now', by: 'ann' } },
+  ],
 ])('%j is an order', (fields, order) => expect(orderFrom(fields)).toEqual(order))
 
 test.each([
-  [{}, 'expected one of retry, discard, pause, resume, set, mail, revoke'],
+  [{}, 'expected one of retry, discard, undo, pause, resume, set, mail, revoke'],
   [{ verb: 'delete', db: 'shop' }, 'expected one of'],
   [{ verb: 'pause' }, 'expected one of'],
   [{ verb: 'set', handler: 'order/paid', concurrency: '0', limit: 'default' }, 'expected a whole number of runs'],
@@ -41,6 +49,7 @@ test.each([
   [{ verb: 'set', handler: 'order/paid' }, 'expected a whole number of runs'],
   [{ verb: 'revoke', id: 'd1' }, 'expected one of'],
   [{ verb: 'retry' }, 'expected a document, or a filter'],
+  [{ verb: 'undo', type: 'order' }, 'when and by whom'],
   [{ verb: 'retry', id: 'o1' }, 'expected a document, or a filter'],
   [{ verb: 'retry', status: 'lost' }, 'there is no status lost'],
   [{ verb: 'discard', db: 'shop', status: 'ready' }, 'expected a type and a state'],

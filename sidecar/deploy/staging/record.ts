@@ -47,6 +47,15 @@ export async function readRecord(database: Database, options?: CallOptions): Pro
   return doc && recordFrom(doc)
 }
 
+/** What is under way in a database, or broken off: without what was there before, which may be large. Throws `CouchError`. */
+export async function readDeploy(
+  database: Database,
+  options?: CallOptions,
+): Promise<Pick<DeployRecord, 'holder' | 'ddocs' | 'log'> | undefined> {
+  const doc = await database.find(RECORD_ID, {}, options)
+  return doc && recordFrom(doc)
+}
+
 const PREVIOUS = 'previous.json'
 
 /** What was there before is attached: a design document may have attachments that are too large for a document. */

@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createSurvey } from '../../sidecar/couch/survey.ts'
-import { Counts } from '../../sidecar/operator-page/counts.ts'
+import { createCounts } from '../../sidecar/operator-page/per-database.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { silence, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { refuse, silence, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { installDocstate } from '../docstate/install.ts'
 
 const never = new AbortController().signal
@@ -22,7 +22,7 @@ test('a database whose index is not there holds up no other, and is counted when
   let isSlow = true
   proxy.plan(({ path }) => (isSlow && path.startsWith(`/${slow.name}/_design`) ? silence : undefined))
   const couch = createTestCouch({ url: proxy.url })
-  const counts = new Counts({
+  const counts = createCounts({
     ...{ couch, survey: createSurvey(couch), clock: systemClock, signal: never },
     patterns: [slow.name, quick.name],
   })
@@ -42,7 +42,7 @@ test('a database whose index is not there holds up no other, and is counted when
 test('only databases that have changed are counted again, and many looks are answered by one', async () => {
   const [one, two, proxy] = [await orders(1), await orders(1), await startFaultyProxy()]
   const couch = createTestCouch({ url: proxy.url })
-  const counts = new Counts({
+  const counts = createCounts({
     ...{ couch, survey: createSurvey(couch), clock: systemClock, signal: never },
     patterns: [one.name, two.name],
   })
@@ -56,4 +56,23 @@ test('only databases that have changed are counted again, and many looks are ans
     expect(last?.counted?.counts[0]?.count).toBe(2)
   })
   expect([viewsOf(one.name), viewsOf(two.name)]).toEqual([2, 1])
+})
+
+test('a database that cannot be read is named, and the others are counted', async () => {
+  const [broken, well, proxy] = [await orders(1), await orders(2), await startFaultyProxy()]
+  let isBroken = true
+  proxy.plan(({ path }) => (isBroken && path.startsWith(`/${broken.name}/_design`) ? refuse(500) : undefined))
+  const couch = createTestCouch({ url: proxy.url })
+  const counts = createCounts({
+    ...{ couch, survey: createSurvey(couch), clock: systemClock, signal: never },
+    patterns: [broken.name, well.name],
+  })
+  await eventually(async () => {
+    const { databases, isWhole, unread } = await counts.look()
+    expect([databases.map(({ name }) => name), isWhole]).toEqual([[well.name], false])
+    expect(unread).toEqual([`${broken.name} cannot be read: CouchDB has an error of its own, see its log (server).`])
+  })
+  isBroken = false
+  counts.expire()
+  await eventually(async () => expect(await counts.look()).toMatchObject({ isWhole: true, unread: [] }))
 })
