@@ -16,6 +16,7 @@ import { measureFollowing } from './following.ts'
 import { measureIndexes } from './indexes.ts'
 import { measureLatency } from './latency.ts'
 import { measureIdle, measurePeakMemory } from './quiet.ts'
+import { measureOperatorPage } from './operator-page.ts'
 import { measurePublish } from './publish.ts'
 import { measureRequests } from './requests.ts'
 import { measureChurn, measureShared, measureTakeover } from './sharing.ts'
@@ -56,6 +57,7 @@ try {
     visited: () => measureVisited(couch, url, pid),
     requests: () => measureRequests(couch, pid),
     devices: () => measureDevices(couch, url, pid),
+    page: () => measureOperatorPage(couch, url, pid),
   }
   const wanted = process.env.BENCH_PARTS?.split(',') ?? (other ? ['plain', 'guarded'] : Object.keys(parts))
   for (const part of wanted) lines.push(...(await (parts[part] ?? missingPart(part, parts))()))

@@ -252,7 +252,8 @@ async function handled(couch: Couch, names: readonly string[], id: string): Prom
   return delays
 }
 
-async function untilReady(product: Product, databases: number, how: 'visited' | 'followed'): Promise<void> {
+/** Until all of them are looked after, and nothing is to be done. */
+export async function untilReady(product: Product, databases: number, how: 'visited' | 'followed'): Promise<void> {
   for (;;) {
     const asked = ask(product.url, 'metrics').then((answer) => answer.text())
     const text = await asked.catch(() => '')
