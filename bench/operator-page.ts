@@ -95,7 +95,7 @@ async function measureLoads(browser: Browser, address: string, database: string)
     ['the machines', '/machines'],
   ] as const
   const lines: Line[] = [
-    { what: 'the first page after a start', figure: `${first.toFixed(0)} ms`, target: '≤ 1 s', met: first <= 1000 },
+    { what: 'the first page', figure: `${first.toFixed(0)} ms`, target: '≤ 1 s', met: first <= 1000 },
     { what: 'until it has counted all', figure: `${(whole / 1000).toFixed(1)} s` },
   ]
   for (const [what, path] of paths) {
@@ -121,8 +121,9 @@ async function measureOpenPages(couch: Couch, address: string, serverPid: number
   const open = async (pages: number) => {
     const before = [await statsOf(couch), await usageIfOurs(serverPid)] as const
     const until = performance.now() + OPEN_SECONDS * 1000
-    await Promise.all(
-      Array.from({ length: pages }, async (_, n) => {
+    await Promise.all([
+      sleep(OPEN_SECONDS * 1000),
+      ...Array.from({ length: pages }, async (_, n) => {
         await sleep((n / pages) * REFRESH_MS)
         while (performance.now() < until) {
           const answer = await fetch(`${origin}/`, { headers })
@@ -131,7 +132,7 @@ async function measureOpenPages(couch: Couch, address: string, serverPid: number
           await sleep(REFRESH_MS)
         }
       }),
-    )
+    ])
     const { requests } = difference(await statsOf(couch), before[0])
     const cpu = (await usageIfOurs(serverPid)).cpuSeconds - before[1].cpuSeconds
     return { requests, cpu }
