@@ -41,6 +41,6 @@ export const checkersOf = (server: number): { readonly pid: number }[] =>
     .flatMap(({ pid }) => childrenOf(pid))
     .filter(({ command }) => command.includes('couchjs'))
 
-/** The children of this process that have ended and that nobody has taken notice of. */
-export const zombies = (): string[] =>
-  each('stat', (status) => (new RegExp(`\\) Z ${process.pid} `).test(status) ? [status] : []))
+/** What this process has started and has not seen end, by their process ids. */
+export const unreaped = (): string[] =>
+  each('stat', (status, pid) => (new RegExp(`\\) \\S ${process.pid} `).test(status) ? [pid] : []))
