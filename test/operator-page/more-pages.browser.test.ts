@@ -82,8 +82,10 @@ test('a machine is drawn with how many documents stand where, and a box leads to
   })
   await eventually(async () => {
     await page.reload()
-    await page.getByRole('link', { name: /^expired/ }).click({ timeout: 1000 })
+    const drawn = await page.getByRole('region', { name: `States of device in ${control.name}` }).innerText()
+    expect(drawn).toMatch(/expired\s+1 timeout/)
   })
+  await page.getByRole('link', { name: /^expired/ }).click()
   expect(await textOf(page)).toContain('waits')
 })
 
