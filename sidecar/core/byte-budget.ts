@@ -1,3 +1,5 @@
+import { onAbort } from './on-abort.ts'
+
 /** Bytes that may be in flight at once in this process. */
 export interface ByteBudget {
   readonly budget: number
@@ -62,12 +64,12 @@ export function createByteBudget(budget: number): ByteBudget {
         if (!ebbs.has(ebb)) return
         await new Promise<void>((resolve, reject) => {
           const settle = () => {
-            signal.removeEventListener('abort', settle)
+            listening()
             waiting.delete(settle)
             if (signal.aborted) reject(signal.reason as Error)
             else resolve()
           }
-          signal.addEventListener('abort', settle, { once: true })
+          const listening = onAbort(signal, settle)
           waiting.add(settle)
         })
       },

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { onAbort } from './on-abort.ts'
 
 /** Time as the sidecar sees it. The second implementation is the one tests turn by hand. */
 export interface Clock {
@@ -13,15 +13,18 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now(),
   ticks: () => performance.now(),
-  async sleep(ms, signal) {
-    signal.throwIfAborted()
-    try {
-      await delay(ms, undefined, { signal })
-    } catch (cause) {
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
       signal.throwIfAborted()
-      throw cause
-    }
-  },
+      const timer = setTimeout(() => {
+        listening()
+        resolve()
+      }, ms)
+      const listening = onAbort(signal, () => {
+        clearTimeout(timer)
+        reject(signal.reason as Error)
+      })
+    }),
 }
 
 /** A time as it is written in documents: ISO 8601, UTC. */

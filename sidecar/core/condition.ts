@@ -1,3 +1,5 @@
+import { onAbort } from './on-abort.ts'
+
 /** Waits for something to become true; the code that changes it calls `changed`. */
 export class Condition {
   readonly #waiting = new Set<() => void>()
@@ -18,12 +20,12 @@ export class Condition {
   #change(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const wake = () => {
-        signal?.removeEventListener('abort', wake)
+        listening()
         this.#waiting.delete(wake)
         if (signal?.aborted) reject(signal.reason as Error)
         else resolve()
       }
-      signal?.addEventListener('abort', wake, { once: true })
+      const listening = onAbort(signal, wake)
       this.#waiting.add(wake)
     })
   }

@@ -1,3 +1,4 @@
+import { onAbort } from './on-abort.ts'
 import type { Clock } from './clock.ts'
 
 /** So many in so much time. */
@@ -60,14 +61,13 @@ export class RateLimit {
     signal.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
       const begin = () => {
-        signal.removeEventListener('abort', giveUp)
+        listening()
         resolve()
       }
-      const giveUp = () => {
+      const listening = onAbort(signal, () => {
         this.#waiting.delete(begin)
         reject(signal.reason as Error)
-      }
-      signal.addEventListener('abort', giveUp, { once: true })
+      })
       this.#waiting.add(begin)
       if (!this.#isRunning) void this.#run()
     })

@@ -1,3 +1,5 @@
+import { onAbort } from './on-abort.ts'
+
 /** A number of permits, given in the order of the requests. The limit may change between two calls. */
 export class Semaphore {
   readonly #limit: () => number
@@ -37,14 +39,13 @@ export class Semaphore {
     signal?.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
       const begin = () => {
-        signal?.removeEventListener('abort', giveUp)
+        listening()
         resolve()
       }
-      const giveUp = () => {
+      const listening = onAbort(signal, () => {
         for (const all of [this.#first, this.#others]) if (all.includes(begin)) all.splice(all.indexOf(begin), 1)
         reject(signal!.reason as Error)
-      }
-      signal?.addEventListener('abort', giveUp, { once: true })
+      })
       this.take(begin, first)
     })
   }

@@ -1,3 +1,4 @@
+import { onAbort } from './on-abort.ts'
 import type { Clock } from './clock.ts'
 
 /**
@@ -12,8 +13,7 @@ export async function withTimeout(
 ): Promise<boolean> {
   signal?.throwIfAborted()
   const done = new AbortController()
-  const abort = () => done.abort()
-  signal?.addEventListener('abort', abort, { once: true })
+  const listening = onAbort(signal, () => done.abort())
   try {
     const late = clock.sleep(ms, done.signal).then(
       () => false,
@@ -24,6 +24,6 @@ export async function withTimeout(
     return inTime
   } finally {
     done.abort()
-    signal?.removeEventListener('abort', abort)
+    listening()
   }
 }

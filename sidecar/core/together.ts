@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import { untilAny } from './until-any.ts'
 
 export type Part = (signal: AbortSignal) => Promise<void>
@@ -10,7 +9,6 @@ export type Part = (signal: AbortSignal) => Promise<void>
 export async function together(parts: readonly Part[], signal: AbortSignal): Promise<void> {
   const broken = new AbortController()
   await untilAny([signal, broken.signal], async (stopping) => {
-    setMaxListeners(0, stopping)
     const run = (part: Part) =>
       part(stopping).catch((thrown: unknown) => {
         if (!stopping.aborted) broken.abort(thrown)

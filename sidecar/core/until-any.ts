@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events'
+import { onAbort } from './on-abort.ts'
 
 /**
  * Runs `work` with a signal that aborts as soon as one of these does. The listeners go with the work: `AbortSignal.any`
@@ -10,12 +10,11 @@ export async function untilAny<T>(
 ): Promise<T> {
   const any = new AbortController()
   const abort = () => any.abort(signals.find(({ aborted }) => aborted)?.reason)
-  setMaxListeners(0, ...signals) // one for each work under way
-  for (const signal of signals) signal.addEventListener('abort', abort, { once: true })
+  const listening = signals.map((signal) => onAbort(signal, abort))
   if (signals.some(({ aborted }) => aborted)) abort()
   try {
     return await work(any.signal)
   } finally {
-    for (const signal of signals) signal.removeEventListener('abort', abort)
+    for (const end of listening) end()
   }
 }

@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events'
+import { onAbort } from '../core/on-abort.ts'
 import { CouchError } from './errors.ts'
 
 /**
@@ -13,9 +13,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   signal?.throwIfAborted()
   const controller = new AbortController()
-  const abort = () => controller.abort(signal?.reason)
-  if (signal) setMaxListeners(0, signal) // one for each request under way
-  signal?.addEventListener('abort', abort, { once: true })
+  const listening = onAbort(signal, () => controller.abort(signal?.reason))
   const timer = setTimeout(() => {
     controller.abort(new CouchError('timeout', { request, reason: `no answer within ${timeoutMs} ms` }))
   }, timeoutMs)
@@ -26,6 +24,6 @@ export async function withDeadline<T>(
     throw thrown
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener('abort', abort)
+    listening()
   }
 }

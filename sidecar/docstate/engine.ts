@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events'
+import { onAbort } from '../core/on-abort.ts'
 import { withTimeout } from '../core/timeout.ts'
 import type { CouchErrorCode } from '../couch/errors.ts'
 import type { Rest } from '../feed/checkpoint-store.ts'
@@ -60,7 +60,6 @@ export function createEngine(options: EngineOptions): Engine {
   const hard = new AbortController()
   const soft = new AbortController()
   const closing = new AbortController()
-  setMaxListeners(0, hard.signal, soft.signal, closing.signal) // one for each request, sleep and wait under way
   let started = false
   const parts = createParts(options, hard.signal, closing.signal)
   const { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync, deletions } = parts
@@ -91,7 +90,7 @@ export function createEngine(options: EngineOptions): Engine {
       started = true
       const kept = claims.keep(hard.signal)
       const stop = () => soft.abort(signal.reason)
-      signal.addEventListener('abort', stop, { once: true })
+      const listening = onAbort(signal, stop)
       if (signal.aborted) stop()
       const loops = [watch, rowDispatcher, backlog, deletions].map((loop) => loop.run(soft.signal))
       loops.push(resync.runDelayed(soft.signal), resync.runPeriodically(soft.signal))
@@ -104,7 +103,7 @@ export function createEngine(options: EngineOptions): Engine {
         await Promise.allSettled(loops)
         await finish()
         await kept
-        signal.removeEventListener('abort', stop)
+        listening()
       }
     },
     health: () => ({

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.ts'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Rate } from '../core/rate-limit.ts'
@@ -81,7 +82,7 @@ export class HandlerLimits {
   onResumed(listener: () => void, signal: AbortSignal): void {
     if (signal.aborted) return
     this.#resumed.add(listener)
-    signal.addEventListener('abort', () => this.#resumed.delete(listener), { once: true })
+    onAbort(signal, () => this.#resumed.delete(listener))
   }
 
   #settingOf({ type, state, byMachine }: TypeAndState & Pick<Registration, 'byMachine'>): HandlerSetting {

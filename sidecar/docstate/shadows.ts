@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.ts'
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock } from '../core/clock.ts'
@@ -64,9 +65,8 @@ export function createShadows(options: ShadowsOptions): Shadows {
         isShadow: true,
       })
       const attempt = new Attempt(registration, doc, randomUUID())
-      const stop = () => attempt.stop(new Error('the sidecar stops'))
-      closing.addEventListener('abort', stop, { once: true })
-      const outcome = await execute(attempt).finally(() => closing.removeEventListener('abort', stop))
+      const listening = onAbort(closing, () => attempt.stop(new Error('the sidecar stops')))
+      const outcome = await execute(attempt).finally(listening)
       if (outcome.kind !== 'stopped') tell(doc, outcome, withheld)
     }
 

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.ts'
 import { inspect } from 'node:util'
 import type { Logger } from 'pino'
 import type { EventMap } from './map.ts'
@@ -62,14 +63,7 @@ export function createEvents({ log }: { readonly log: Logger }): Events {
   function subscribe(name: unknown, subscriber: Subscriber, { signal }: SubscribeOptions = {}): Ref {
     const ref: Ref = Object.freeze({ channel: name })
     if (signal?.aborted) return ref
-    const abort = () => unsubscribe(ref)
-    const subscription = {
-      ref,
-      subscriber,
-      ended: false,
-      end: () => signal?.removeEventListener('abort', abort),
-    }
-    signal?.addEventListener('abort', abort, { once: true })
+    const subscription = { ref, subscriber, ended: false, end: onAbort(signal, () => unsubscribe(ref)) }
     subscriptions.set(ref, subscription)
     const channel = live.get(name) ?? new LiveChannel(name, report)
     live.set(name, channel)

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.ts'
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Life } from '../couch/database.ts'
@@ -189,8 +190,7 @@ async function* connect<R extends Row>(
   const { source, heartbeatMs = HEARTBEAT_MS, rowsAConnection = ROWS_A_CONNECTION } = options
   const request = source.name
   const connection = new AbortController()
-  const abort = () => connection.abort(outer.reason)
-  outer.addEventListener('abort', abort, { once: true })
+  const listening = onAbort(outer, () => connection.abort(outer.reason))
   try {
     const query = {
       feed: 'continuous',
@@ -223,7 +223,7 @@ async function* connect<R extends Row>(
       }
     }
   } finally {
-    outer.removeEventListener('abort', abort)
+    listening()
     connection.abort()
   }
 }

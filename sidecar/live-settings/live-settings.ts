@@ -5,6 +5,7 @@
  *
  * As long as it cannot look, what it found last holds. A database that is not there tells nothing: it may be made again.
  */
+import { onAbort } from '../core/on-abort.ts'
 import type { Logger } from 'pino'
 import { parts, settingsId, type Part, type SettingsOf } from '../../ddocs/lib/live-settings.ts'
 import { fullJitter, type Random } from '../core/backoff.ts'
@@ -107,8 +108,7 @@ export function createLiveSettings(options: LiveSettingsOptions): LiveSettings {
     async run(signal) {
       if (hasRun) throw new Error('the live settings were started twice')
       hasRun = true
-      const wake = () => pausing.abort()
-      signal.addEventListener('abort', wake, { once: true })
+      onAbort(signal, () => pausing.abort())
       await Promise.all([listen(signal), lookNowAndThen(signal)])
     },
     whenKnown: (signal) => known.until(() => isKnown, signal),

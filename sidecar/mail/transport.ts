@@ -6,6 +6,7 @@
  * cuts the connection in the middle of a message; here a signal ends the waiting for a connection, but a message that
  * is being handed over runs on to its answer, so that an acceptance is seen.
  */
+import { onAbort } from '../core/on-abort.ts'
 import { createTransport as createNodemailer, type SendMailOptions } from 'nodemailer'
 import { parseConnectionUrl } from 'nodemailer/lib/shared'
 import { failureFrom, MailError, type DeliveryError } from './failure.ts'
@@ -71,12 +72,11 @@ export function createTransport(smtpUrl: string, times: MailTimes): Transport {
       signal.throwIfAborted()
       let handedOver = false
       const cut = new AbortController()
-      const stopWaiting = () => cut.abort(signal.reason)
-      signal.addEventListener('abort', stopWaiting, { once: true })
+      const goOnWaiting = onAbort(signal, () => cut.abort(signal.reason))
       const timer = setTimeout(() => cut.abort(new Error(`not done within ${times.totalMs} ms`)), times.totalMs)
       handOver.set(cut.signal, () => {
         handedOver = true
-        signal.removeEventListener('abort', stopWaiting)
+        goOnWaiting()
       })
       try {
         const { response } = await pool.sendMail({ ...message, signal: cut.signal })
@@ -87,7 +87,7 @@ export function createTransport(smtpUrl: string, times: MailTimes): Transport {
         throw failureFrom(thrown as DeliveryError, message.to.address, handedOver)
       } finally {
         clearTimeout(timer)
-        signal.removeEventListener('abort', stopWaiting)
+        goOnWaiting()
       }
     },
     close() {

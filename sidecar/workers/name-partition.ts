@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.ts'
 import type { Member } from './documents.ts'
 import type { Registry } from './registry.ts'
 import { createRendezvous } from './rendezvous.ts'
@@ -58,7 +59,7 @@ export function createNamePartition({ registry, role, self, takesPart, signal }:
     onChange(listener, signal) {
       if (signal.aborted) return
       listeners.add(listener)
-      signal.addEventListener('abort', () => listeners.delete(listener), { once: true })
+      onAbort(signal, () => listeners.delete(listener))
     },
   }
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.ts'
 import type { Member } from './documents.ts'
 import type { Registry } from './registry.ts'
 import { createRendezvous } from './rendezvous.ts'
@@ -118,7 +119,7 @@ export function createPartitioning(options: PartitioningOptions): Partitioning &
   function onChange(listener: () => void, signal: AbortSignal): void {
     if (signal.aborted) return
     listeners.add(listener)
-    signal.addEventListener('abort', () => listeners.delete(listener), { once: true })
+    onAbort(signal, () => listeners.delete(listener))
   }
 
   return {

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.ts'
 import { isoTime } from '../core/clock.ts'
 import { CouchError } from '../couch/errors.ts'
 import type { Events } from '../events/channels.ts'
@@ -118,7 +119,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     known.deafen()
     kept.registered.delete(ref.id)
     const lastWords = AbortSignal.timeout(LAST_WORDS_MS)
-    lastWords.addEventListener('abort', () => endIfUnused(kept), { once: true })
+    onAbort(lastWords, () => endIfUnused(kept))
     const left = kept.role.leave(ref.id, lastWords).finally(() => endIfUnused(kept))
     leaving.add(left)
     await left.finally(() => leaving.delete(left))
@@ -165,10 +166,4 @@ export function createRegistry(options: RegistryOptions): Registry {
       await Promise.all(all.map(({ done }) => done))
     },
   }
-}
-
-/** Answers how to take it back. */
-function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
-  signal?.addEventListener('abort', listener, { once: true })
-  return () => signal?.removeEventListener('abort', listener)
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/on-abort.ts'
 import type { Clock } from '../../core/clock.ts'
 
 /** Times closer together than this are one: fewer, larger reads. */
@@ -77,12 +78,11 @@ export class DelayQueue {
   /** Until the time is over (it may be infinite) or something is added. */
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
     const woken = new AbortController()
-    const abort = () => woken.abort()
-    signal.addEventListener('abort', abort, { once: true })
-    this.#wake = abort
+    this.#wake = () => woken.abort()
+    const listening = onAbort(signal, this.#wake)
     const day = 86_400_000
     await this.#clock.sleep(Math.min(ms, day), woken.signal).catch(() => undefined)
     this.#wake = undefined
-    signal.removeEventListener('abort', abort)
+    listening()
   }
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/on-abort.ts'
 import type { Logger } from 'pino'
 import { createAlarms } from '../../core/alarms.ts'
 import type { Random } from '../../core/backoff.ts'
@@ -109,8 +110,7 @@ class NewestFirst implements Reading {
 
   async next(most: number, signal: AbortSignal): Promise<readonly Update[]> {
     signal.throwIfAborted()
-    const abort = () => this.#ending.abort(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
+    const listening = onAbort(signal, () => this.#ending.abort(signal.reason))
     try {
       this.#rows ??= await this.#begin()
       const { done, value } = await this.#rows.next()
@@ -119,7 +119,7 @@ class NewestFirst implements Reading {
       this.#lastSeq = wanted.at(-1)?.seq ?? this.#lastSeq
       return wanted
     } finally {
-      signal.removeEventListener('abort', abort)
+      listening()
     }
   }
 

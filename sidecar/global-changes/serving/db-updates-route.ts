@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/on-abort.ts'
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { Hono, type Context } from 'hono'
@@ -32,8 +33,7 @@ export interface DbUpdatesRouteOptions {
 export function dbUpdatesRoute({ feed, authenticate, recheck, clock, log, signal }: DbUpdatesRouteOptions): Hono {
   const alarms = createAlarms(clock)
   const bodies = new Set<Body>()
-  const endAll = () => bodies.forEach((body) => body.end())
-  signal.addEventListener('abort', endAll, { once: true })
+  onAbort(signal, () => bodies.forEach((body) => body.end()))
 
   async function answer(c: Context, viewer: Viewer): Promise<Response> {
     const query = queryFrom(c.req)

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -80,7 +79,6 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   const { couch, name, mayHaveFeed = true, partition, clock, random, log } = options
   const database = couch.db(name)
   const hard = new AbortController()
-  setMaxListeners(0, hard.signal) // one for each request under way
   const hasEvents = (other: string) => other !== name && other !== '_global_changes'
   const switched = new Condition()
   let { settings } = options
