@@ -52,7 +52,7 @@ export default defineConfig({
   test: {
     sequence: { sequencer: InOrder },
     globalSetup: 'test/support/global-setup.ts',
-    maxWorkers: 5, // more than there are cores: a test waits as long as it works
+    maxWorkers: 6, // more than there are cores: a test waits as long as it works
     projects: [
       project('cluster', { include: needs.cluster }),
       project('browser', { include: needs.browser, globalSetup: BUILD }),
