@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../core/clock.ts'
+import { onAbort } from '../core/on-abort.ts'
 
 /** The system's clock, which can be set forward: who sleeps wakes when it is time by it. */
 export interface ShiftedClock extends Clock {
@@ -26,7 +27,7 @@ export function createShiftedClock(): ShiftedClock {
         const end = () => {
           clearTimeout(timer)
           sleepers.delete(look)
-          signal.removeEventListener('abort', abort)
+          listening()
         }
         const abort = () => {
           end()
@@ -42,8 +43,8 @@ export function createShiftedClock(): ShiftedClock {
           end()
           resolve()
         }
+        const listening = onAbort(signal, abort)
         if (signal.aborted) return abort()
-        signal.addEventListener('abort', abort)
         sleepers.add(look)
         look()
       })

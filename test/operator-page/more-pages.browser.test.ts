@@ -83,7 +83,7 @@ test('a machine is drawn with how many documents stand where, and a box leads to
   await eventually(async () => {
     await page.reload()
     const drawn = await page.getByRole('region', { name: `States of device in ${control.name}` }).innerText()
-    expect(drawn).toMatch(/expired\s+1 timeout/)
+    expect(drawn).toMatch(/expired\s+waits\s+1 timeout/)
   })
   await page.getByRole('link', { name: /^expired/ }).click()
   expect(await textOf(page)).toContain('waits')

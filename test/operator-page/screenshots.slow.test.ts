@@ -7,11 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { recordDoc } from '../../sidecar/deploy/staging/record.ts'
 import { startWith, writeModule } from '../acceptance/own-handlers.ts'
 import { findChromium, openBrowser, sharedBrowser, stopSharedBrowser } from '../support/browser.ts'
 import { couchUrl, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { silence, startFaultyProxy } from '../support/faulty-proxy.ts'
 
 const BEST = ['on-fire-desktop-light', 'machines-desktop-light']
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
@@ -37,6 +38,17 @@ const MODULE = `
     }, { version: '2026-11-27' })
     control.safe('order', 'invoiced', (order) => Promise.resolve({ ...order, state: order.slow ? 'invoiced' : 'shipped' }))
   })`
+
+const AT = '2026-11-27T08:00:00.000Z'
+const FAILED = {
+  ...{ state: 'error', error: { code: 'no_stock', reason: 'nothing is left of it', at: AT } },
+  docstate: { state: 'error', failed_in: 'paid' },
+}
+const DEPLOY = {
+  ...{ ddocs: ['_design/docstate', '_design/shop'], previous: {}, known: {} },
+  holder: { run: 'r', name: 'ann@laptop', since: AT },
+  log: [{ step: 'staging', ddoc: '_design/shop', at: AT }],
+} as const
 
 if (findChromium() !== undefined) {
   beforeAll(sharedBrowser)
@@ -90,6 +102,17 @@ test('pages are taken: empty, well, on fire, and while CouchDB is away', { timeo
   await take('handlers', '/handlers', 'order/paid')
   await take('indexes', '/indexes', 'indexes')
   await take('ask', `/act?verb=retry&db=${orders.name}&status=failed`, 'Yes, retry')
+  await write(Array.from({ length: 1500 }, (_, n) => order(4000 + n, FAILED)))
+  let writes = 0
+  proxy.plan(({ path }) => (path.startsWith(`/${orders.name}/_bulk_docs`) && ++writes > 1 ? silence : undefined))
+  await eventually(async () => {
+    await page.goto(`${sidecar.url}/act?verb=discard&db=${orders.name}&code=no_stock`)
+    expect(await page.locator('main').innerText()).toContain('1,512 documents')
+  })
+  await page.getByRole('button', { name: 'Yes, discard' }).click()
+  await take('batch', new URL(page.url()).pathname + new URL(page.url()).search, 'Under way')
+  await orders.put(recordDoc(DEPLOY, undefined))
+  await take('deploys', '/deploys', 'a deploy is not complete')
   await proxy.down()
   await take('couchdb-away', '/', 'CouchDB does not answer')
   console.log(`The pictures are in ${folder}.`)

@@ -1,3 +1,4 @@
+import { onAbort } from '../../sidecar/core/on-abort.ts'
 import type { Clock } from '../../sidecar/core/clock.ts'
 
 export interface ManualClock extends Clock {
@@ -36,12 +37,11 @@ export function createManualClock(start = Date.UTC(2030, 0, 1)): ManualClock {
       await new Promise<void>((resolve, reject) => {
         const leave = () => {
           sleepers = sleepers.filter((other) => other !== sleeper)
-          signal.removeEventListener('abort', abort)
+          listening()
         }
         const sleeper = { at: now + ms, wake: () => (leave(), resolve()) }
-        const abort = () => (leave(), reject(signal.reason as Error))
+        const listening = onAbort(signal, () => (leave(), reject(signal.reason as Error)))
         sleepers.push(sleeper)
-        signal.addEventListener('abort', abort)
       })
     },
     async advance(ms) {
