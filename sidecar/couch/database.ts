@@ -34,6 +34,8 @@ export interface ViewQuery {
   readonly startkey?: unknown
   readonly endkey?: unknown
   readonly startkey_docid?: string
+  /** Rows that are left out first. */
+  readonly skip?: number
   readonly limit?: number
   readonly reduce?: boolean
   readonly group_level?: number

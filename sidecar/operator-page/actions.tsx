@@ -25,6 +25,7 @@ import {
   type ActionResult,
 } from '../docstate/operator/actions.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
+import { countDocuments } from '../docstate/operator/status.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { HttpError } from '../http/errors.ts'
 import { isStatus, type Asked } from './documents.tsx'
@@ -97,6 +98,7 @@ export interface Deed {
   readonly couch: Couch
   /** The control database. */
   readonly controlDb: string
+  /** Of which documents may be meant. */
   readonly databases: readonly CountedDatabase[]
   readonly by: string
   readonly clock: Clock
@@ -149,14 +151,14 @@ export async function carryOut(order: Order, deed: Deed, sums: Sums = noSums()):
   else {
     if (order.verb === 'discard') sums.undo = { verb: 'undo', ...order.asked, status: undefined, at: isoTime(now), by }
     const filter = filterOf(order.asked)
-    for (const { name, counted } of meantBy(order.asked, databases)) {
-      if (!counted) continue
+    for (const { name } of meantBy(order.asked, databases)) {
       try {
+        const counted = await countDocuments(couch.db(name), signal) // what a page was shown may be old
         for await (const results of actOnAll({ database: couch.db(name), counted, filter, now, signal, action }))
           results.forEach(add)
       } catch (thrown) {
         if (!isOfOneDatabase(thrown)) throw thrown
-        sums.why ??= unreadInWords(name, thrown)
+        if (thrown.code !== 'not_found') sums.why ??= unreadInWords(name, thrown) // it was deleted, or has no documents of ours
       }
     }
   }

@@ -68,6 +68,8 @@ const POLICY = [
 const FRESH_MS = 4000
 /** A document takes some ten milliseconds; the list of those that no feed has told is read each minute. */
 const CANARY_MS = 10_000
+/** So long is waited for the number of documents that an order means. */
+const COUNT_MS = 5000
 /** Metrics are read each ten seconds or more. */
 const SCRAPE_MS = 9000
 /** Side by side. */
@@ -146,6 +148,8 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     counts.expire()
     stuck.expire()
   }
+  /** For a number on which a person decides. */
+  const countNow = () => counts.look(0, COUNT_MS)
   const batches = new Batches({ couch, controlDb: config.controlDb, clock, log, signal, onOver: expire })
 
   app.get('/_page/series', async (c) => {
@@ -255,7 +259,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     shown(async (c, viewer) => {
       const fields = c.req.query()
       const order = orderFrom(fields)
-      const most = 'asked' in order ? mostMeant(order.asked, (await counts.look()).databases) : undefined
+      const most = 'asked' in order ? mostMeant(order.asked, (await countNow()).databases) : undefined
       return <Ask {...{ viewer, order, fields, most }} />
     }),
   )
@@ -263,7 +267,7 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     '/act',
     acted(async (c, viewer) => {
       const order = orderFrom(await fieldsOf(c))
-      const { databases } = await counts.look()
+      const { databases } = await countNow()
       const by = viewer.name
       if ('asked' in order) {
         const most = mostMeant(order.asked, databases)

@@ -59,11 +59,11 @@ export class PerDatabase<T> {
   }
 
   /** What is known now, after a short wait for news where it is older than so many milliseconds. */
-  async look(freshMs = FRESH_MS): Promise<Looked<T>> {
+  async look(freshMs = FRESH_MS, patienceMs = PATIENCE_MS): Promise<Looked<T>> {
     const { clock, signal } = this.#options
     if (clock.ticks() - this.#lookedAt > freshMs) {
       this.#looking ??= this.#read().finally(() => (this.#looking = undefined))
-      await withTimeout(clock, PATIENCE_MS, this.#looking, signal)
+      await withTimeout(clock, patienceMs, this.#looking, signal)
     }
     const databases = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { value }]) => value)
     const total = Math.max(this.#total, databases.length)

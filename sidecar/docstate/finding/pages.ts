@@ -62,16 +62,33 @@ export async function* pages(
   view = BY_STATE,
   { size = PAGE, after }: { readonly size?: number | undefined; readonly after?: Place | undefined } = {},
 ): AsyncGenerator<(Listed & Place)[]> {
-  let from: ViewQuery = after ? beyond(after) : { startkey: range.startkey }
+  let last = after
+  /** Rows of the key of `last` that are passed: known where the server does not know `startkey_docid` (PouchDB). */
+  let passed: number | undefined
   for (;;) {
+    const from = last ? beyond(last, passed) : { startkey: range.startkey }
     const query = { ...from, endkey: range.endkey, reduce: false, limit: size }
     const rows = await database.view(DDOC, view, listedRow, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
-    yield rows.map(({ id, key }) => ({ id, key, at: typeof key[3] === 'string' ? key[3] : null }))
-    const last = rows.at(-1)
-    if (!last || rows.length < size) return
-    from = beyond(last)
+    if (last && passed === undefined && rows[0] && isPassed(rows[0], last)) {
+      passed = 0
+      continue
+    }
+    const news = last && passed !== undefined ? rows.filter((row) => !isPassed(row, last!)) : rows
+    yield news.map(({ id, key }) => ({ id, key, at: typeof key[3] === 'string' ? key[3] : null }))
+    const end = rows.at(-1)
+    if (!end || rows.length < size) return
+    if (last && passed !== undefined) {
+      const ofKey = rows.filter((row) => isOfKey(row, end)).length
+      passed = isOfKey(last, end) ? passed + ofKey : ofKey
+    }
+    if (!last || !isPassed(end, last)) last = end
   }
 }
 
 /** From the next id there is: the one of the row may have moved. */
-const beyond = ({ key, id }: Place): ViewQuery => ({ startkey: key, startkey_docid: `${id}\0` })
+const beyond = ({ key, id }: Place, passed: number | undefined): ViewQuery =>
+  passed === undefined ? { startkey: key, startkey_docid: `${id}\0` } : { startkey: key, skip: passed }
+
+const isOfKey = (row: Pick<Place, 'key'>, { key }: Pick<Place, 'key'>): boolean =>
+  JSON.stringify(row.key) === JSON.stringify(key)
+const isPassed = (row: Place, last: Place): boolean => isOfKey(row, last) && row.id <= last.id
