@@ -39,6 +39,10 @@ const lackingHere = {
   },
   'docker compose': { find: () => inject('compose'), reason: 'no container engine with docker compose answers here' },
   browser: { find: findChromium, reason: 'no Chromium here: install it, or set CHROMIUM_BIN' },
+  'mail catcher': {
+    find: () => process.env.TEST_IMAGE === undefined || undefined,
+    reason: 'the image has no mail catcher: it is a package for development',
+  },
   'private server': { find: findCouchBinary, reason: 'no CouchDB binary here: install it, or set COUCHDB_BIN' },
   'process table': { find: findProcessTable, reason: 'no /proc here: the processes of others cannot be looked at' },
 } as const

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { needs } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { newDevice, untilState, linkIn } from '../registration.ts'
 import { openStage, type Stage } from './stage.ts'
@@ -79,6 +80,7 @@ describe('a strange path is nothing, or a form that leads nowhere', () => {
 test('the mails that were caught are shown under the names of this machine only, whatever leads here', async () => {
   const asked = (path: string, host: string) => statusOf(head('GET', path).replace('Host: localhost', `Host: ${host}`))
   const port = new URL(stage.sidecar.url).port
+  needs('mail catcher')
   for (const path of ['/_mail', '/_mail/1', '/_mail/api/mails']) {
     for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, '[::1]:5985', 'LOCALHOST']) {
       expect({ path, host, status: await asked(path, host) }).toEqual({ path, host, status: 200 })

@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import type { Doc } from '../../../sidecar/couch/documents.ts'
 import { eventually } from '../../support/eventually.ts'
+import { openTestSmtp } from '../../support/smtp.ts'
 import { openControl, type Control } from '../control.ts'
 import type { Sidecar } from '../sidecar.ts'
 import { launchSidecar } from '../start.ts'
@@ -25,15 +26,21 @@ export interface Stage {
 
 export async function openStage(): Promise<Stage> {
   const control = await openControl()
-  const settings = settingsOf(control)
+  const smtp = process.env.TEST_IMAGE === undefined ? undefined : await openTestSmtp() // the image has no mail catcher
+  const settings = settingsOf(control, smtp && { SMTP_URL: smtp.url })
   await deployControl(control, settings)
   await lookAway(control)
   const sidecar = await launchSidecar(settings).catch(async (thrown: unknown) => {
-    await control.close()
+    await Promise.all([control.close(), smtp?.close()])
     throw thrown
   })
 
   async function mailsTo(address: string): Promise<CaughtMail[]> {
+    if (smtp) {
+      return smtp.accepted
+        .filter(({ envelope }) => envelope.to.includes(address))
+        .map(({ envelope: { to }, subject = '', text = '' }) => ({ to, subject, text }))
+    }
     const mails = (await (await fetch(`${sidecar.url}/_mail/api/mails`)).json()) as CaughtMail[]
     return mails.filter(({ to }) => to.includes(address))
   }
@@ -53,7 +60,7 @@ export async function openStage(): Promise<Stage> {
     },
     async close() {
       await sidecar.end()
-      await control.close()
+      await Promise.all([control.close(), smtp?.close()])
     },
   }
 }
