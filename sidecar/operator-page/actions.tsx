@@ -84,9 +84,12 @@ export const filterOf = ({ type, state, status, code }: Asked): Filter => ({
   ...(isStatus(status) && { statuses: [status] }),
 })
 
-/** The databases that are meant, of those that are known. */
-export const meantBy = ({ db }: Asked, databases: readonly CountedDatabase[]): readonly CountedDatabase[] =>
-  db === undefined ? databases : databases.filter(({ name }) => isAmong(name, [db]))
+/** Whether a database is meant, of those that the sidecar looks after. */
+const isMeant = ({ db }: Asked, name: string): boolean => db === undefined || isAmong(name, [db])
+
+/** The databases that are meant, of those that are counted. */
+export const meantBy = (asked: Asked, databases: readonly CountedDatabase[]): readonly CountedDatabase[] =>
+  databases.filter(({ name }) => isMeant(asked, name))
 
 /** How many documents a filter means, of discarded ones at most: with a state or a code some of them have another. */
 export const mostMeant = (asked: Asked, databases: readonly CountedDatabase[]): number =>
@@ -98,8 +101,8 @@ export interface Deed {
   readonly couch: Couch
   /** The control database. */
   readonly controlDb: string
-  /** Of which documents may be meant. */
-  readonly databases: readonly CountedDatabase[]
+  /** Of all databases that the sidecar looks after; only an order for many documents needs them. */
+  readonly names: readonly string[]
   readonly by: string
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -120,7 +123,7 @@ export const noSums = (): Sums => ({ done: 0, changed: 0, refused: 0, why: undef
 
 /** Does it, and counts in `sums` how far it is. Throws `CouchError`. */
 export async function carryOut(order: Order, deed: Deed, sums: Sums = noSums()): Promise<Sums> {
-  const { couch, controlDb, databases, by, clock, signal } = deed
+  const { couch, controlDb, names, by, clock, signal } = deed
   if ('handler' in order) {
     const [fault] =
       order.verb === 'resume' ? [] : ((await unknownHandlers(couch.db(controlDb), [order.handler], signal)) ?? [])
@@ -151,7 +154,7 @@ export async function carryOut(order: Order, deed: Deed, sums: Sums = noSums()):
   else {
     if (order.verb === 'discard') sums.undo = { verb: 'undo', ...order.asked, status: undefined, at: isoTime(now), by }
     const filter = filterOf(order.asked)
-    for (const { name } of meantBy(order.asked, databases)) {
+    for (const name of names.filter((name) => isMeant(order.asked, name))) {
       try {
         const counted = await countDocuments(couch.db(name), signal) // what a page was shown may be old
         for await (const results of actOnAll({ database: couch.db(name), counted, filter, now, signal, action }))
@@ -187,6 +190,8 @@ interface AskProps {
   readonly fields: Readonly<Record<string, string | undefined>>
   /** How many documents at most; undefined for one. */
   readonly most: number | undefined
+  /** Whether all databases are counted. */
+  readonly isWhole: boolean
 }
 
 export const TITLES = {
@@ -217,11 +222,12 @@ const CONSEQUENCES: Readonly<Record<Verb, string>> = {
 }
 
 /** Says what would be done before it is. */
-export const Ask = ({ viewer, order, fields, most }: AskProps) => (
+export const Ask = ({ viewer, order, fields, most, isWhole }: AskProps) => (
   <Layout title={`${TITLES[order.verb]}?`} viewer={viewer}>
     <p>
       <Text of={subjectOf(order, most)} />
     </p>
+    {!isWhole && <p class="bad">Not all databases are counted yet: it may be more.</p>}
     <p>{CONSEQUENCES[order.verb]}</p>
     <form method="post" action="/act">
       <Hidden values={fields} />

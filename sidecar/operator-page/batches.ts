@@ -71,11 +71,15 @@ export class Batches {
   /** Begins, and waits a little for the end. Throws `HttpError` where too many are under way. */
   async begin(
     order: BatchOrder,
-    { databases, by, most }: Pick<Deed, 'databases' | 'by'> & Pick<Batch, 'most'>,
+    { names, by, most }: Pick<Deed, 'names' | 'by'> & Pick<Batch, 'most'>,
   ): Promise<Batch> {
     const { couch, controlDb, clock, log, signal, onOver } = this.#options
     if (this.running.length >= MOST_RUNNING) {
-      throw new HttpError(429, 'too_many', `${MOST_RUNNING} are under way already: wait for one of them, or stop it.`)
+      throw new HttpError(
+        429,
+        'too_many_requests',
+        `${MOST_RUNNING} are under way already: wait for one of them, or stop it.`,
+      )
     }
     const stopping = new AbortController()
     const sums = noSums()
@@ -84,10 +88,10 @@ export class Batches {
     const entry: Entry = { batch, stopping }
     this.#kept.set(id, entry)
     const over = untilAny([signal, stopping.signal], (until) =>
-      this.#carryOut(order, { couch, controlDb, databases, by, clock, signal: until }, sums),
+      this.#carryOut(order, { couch, controlDb, names, by, clock, signal: until }, sums),
     ).then((status) => {
       entry.batch = { ...batch, status }
-      log.info({ ...order, by, ...sums, status }, 'an operator has acted')
+      log.info({ ...order, by, ...sums, undo: undefined, status }, 'an operator has acted')
       onOver()
     })
     await withTimeout(clock, PATIENCE_MS, over, signal)

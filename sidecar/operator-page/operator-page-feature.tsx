@@ -8,6 +8,7 @@ import { ownerHashOf } from '../accounts/owner.ts'
 import { sendCanary } from '../canary/canary.ts'
 import { findPerson } from '../channels/person.ts'
 import type { Clock } from '../core/clock.ts'
+import { isAmong } from '../core/glob.ts'
 import { oneLine } from '../core/visible.ts'
 import { isCouchError, isServerAway, unreadInWords, type CouchError } from '../couch/errors.ts'
 import { handlersOf } from '../databases/capabilities.ts'
@@ -259,25 +260,26 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     shown(async (c, viewer) => {
       const fields = c.req.query()
       const order = orderFrom(fields)
-      const most = 'asked' in order ? mostMeant(order.asked, (await countNow()).databases) : undefined
-      return <Ask {...{ viewer, order, fields, most }} />
+      if (!('asked' in order)) return <Ask {...{ viewer, order, fields, most: undefined, isWhole: true }} />
+      const { databases, isWhole } = await countNow()
+      return <Ask {...{ viewer, order, fields, most: mostMeant(order.asked, databases), isWhole }} />
     }),
   )
   app.post(
     '/act',
     acted(async (c, viewer) => {
       const order = orderFrom(await fieldsOf(c))
-      const { databases } = await countNow()
       const by = viewer.name
       if ('asked' in order) {
-        const most = mostMeant(order.asked, databases)
-        const { id } = await batches.begin(order, { databases, by, most })
+        const names = await survey.list((name) => isAmong(name, patterns), c.req.raw.signal)
+        const most = mostMeant(order.asked, (await countNow()).databases)
+        const { id } = await batches.begin(order, { names: names.sort(), by, most })
         return c.redirect(batchPath(id), 303)
       }
-      const deed = { couch, controlDb: config.controlDb, databases, by, clock, signal: c.req.raw.signal }
+      const deed = { couch, controlDb: config.controlDb, names: [], by, clock, signal: c.req.raw.signal }
       const sums = await carryOut(order, deed)
       expire()
-      log.info({ ...order, address: undefined, by, ...sums }, 'an operator has acted')
+      log.info({ ...order, address: undefined, by, ...sums, undo: undefined }, 'an operator has acted')
       return <Done {...{ viewer, order, sums }} />
     }),
   )
