@@ -64,12 +64,12 @@ export function createByteBudget(budget: number): ByteBudget {
         if (!ebbs.has(ebb)) return
         await new Promise<void>((resolve, reject) => {
           const settle = () => {
-            listening()
+            stopListening()
             waiting.delete(settle)
             if (signal.aborted) reject(signal.reason as Error)
             else resolve()
           }
-          const listening = onAbort(signal, settle)
+          const stopListening = onAbort(signal, settle)
           waiting.add(settle)
         })
       },

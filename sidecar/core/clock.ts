@@ -17,10 +17,10 @@ export const systemClock: Clock = {
     new Promise((resolve, reject) => {
       signal.throwIfAborted()
       const timer = setTimeout(() => {
-        listening()
+        stopListening()
         resolve()
       }, ms)
-      const listening = onAbort(signal, () => {
+      const stopListening = onAbort(signal, () => {
         clearTimeout(timer)
         reject(signal.reason as Error)
       })

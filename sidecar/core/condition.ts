@@ -20,12 +20,12 @@ export class Condition {
   #change(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const wake = () => {
-        listening()
+        stopListening()
         this.#waiting.delete(wake)
         if (signal?.aborted) reject(signal.reason as Error)
         else resolve()
       }
-      const listening = onAbort(signal, wake)
+      const stopListening = onAbort(signal, wake)
       this.#waiting.add(wake)
     })
   }

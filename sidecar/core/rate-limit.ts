@@ -61,10 +61,10 @@ export class RateLimit {
     signal.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
       const begin = () => {
-        listening()
+        stopListening()
         resolve()
       }
-      const listening = onAbort(signal, () => {
+      const stopListening = onAbort(signal, () => {
         this.#waiting.delete(begin)
         reject(signal.reason as Error)
       })

@@ -39,10 +39,10 @@ export class Semaphore {
     signal?.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
       const begin = () => {
-        listening()
+        stopListening()
         resolve()
       }
-      const listening = onAbort(signal, () => {
+      const stopListening = onAbort(signal, () => {
         for (const all of [this.#first, this.#others]) if (all.includes(begin)) all.splice(all.indexOf(begin), 1)
         reject(signal!.reason as Error)
       })

@@ -13,7 +13,7 @@ export async function withTimeout(
 ): Promise<boolean> {
   signal?.throwIfAborted()
   const done = new AbortController()
-  const listening = onAbort(signal, () => done.abort())
+  const stopListening = onAbort(signal, () => done.abort())
   try {
     const late = clock.sleep(ms, done.signal).then(
       () => false,
@@ -24,6 +24,6 @@ export async function withTimeout(
     return inTime
   } finally {
     done.abort()
-    listening()
+    stopListening()
   }
 }

@@ -13,7 +13,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   signal?.throwIfAborted()
   const controller = new AbortController()
-  const listening = onAbort(signal, () => controller.abort(signal?.reason))
+  const stopListening = onAbort(signal, () => controller.abort(signal?.reason))
   const timer = setTimeout(() => {
     controller.abort(new CouchError('timeout', { request, reason: `no answer within ${timeoutMs} ms` }))
   }, timeoutMs)
@@ -24,6 +24,6 @@ export async function withDeadline<T>(
     throw thrown
   } finally {
     clearTimeout(timer)
-    listening()
+    stopListening()
   }
 }

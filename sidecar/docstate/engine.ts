@@ -90,7 +90,7 @@ export function createEngine(options: EngineOptions): Engine {
       started = true
       const kept = claims.keep(hard.signal)
       const stop = () => soft.abort(signal.reason)
-      const listening = onAbort(signal, stop)
+      const stopListening = onAbort(signal, stop)
       if (signal.aborted) stop()
       const loops = [watch, rowDispatcher, backlog, deletions].map((loop) => loop.run(soft.signal))
       loops.push(resync.runDelayed(soft.signal), resync.runPeriodically(soft.signal))
@@ -103,7 +103,7 @@ export function createEngine(options: EngineOptions): Engine {
         await Promise.allSettled(loops)
         await finish()
         await kept
-        listening()
+        stopListening()
       }
     },
     health: () => ({

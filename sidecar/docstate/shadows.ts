@@ -65,8 +65,8 @@ export function createShadows(options: ShadowsOptions): Shadows {
         isShadow: true,
       })
       const attempt = new Attempt(registration, doc, randomUUID())
-      const listening = onAbort(closing, () => attempt.stop(new Error('the sidecar stops')))
-      const outcome = await execute(attempt).finally(listening)
+      const stopListening = onAbort(closing, () => attempt.stop(new Error('the sidecar stops')))
+      const outcome = await execute(attempt).finally(stopListening)
       if (outcome.kind !== 'stopped') tell(doc, outcome, withheld)
     }
 

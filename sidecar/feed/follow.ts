@@ -190,7 +190,7 @@ async function* connect<R extends Row>(
   const { source, heartbeatMs = HEARTBEAT_MS, rowsAConnection = ROWS_A_CONNECTION } = options
   const request = source.name
   const connection = new AbortController()
-  const listening = onAbort(outer, () => connection.abort(outer.reason))
+  const stopListening = onAbort(outer, () => connection.abort(outer.reason))
   try {
     const query = {
       feed: 'continuous',
@@ -223,7 +223,7 @@ async function* connect<R extends Row>(
       }
     }
   } finally {
-    listening()
+    stopListening()
     connection.abort()
   }
 }

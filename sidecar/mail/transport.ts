@@ -72,11 +72,11 @@ export function createTransport(smtpUrl: string, times: MailTimes): Transport {
       signal.throwIfAborted()
       let handedOver = false
       const cut = new AbortController()
-      const goOnWaiting = onAbort(signal, () => cut.abort(signal.reason))
+      const stopListening = onAbort(signal, () => cut.abort(signal.reason))
       const timer = setTimeout(() => cut.abort(new Error(`not done within ${times.totalMs} ms`)), times.totalMs)
       handOver.set(cut.signal, () => {
         handedOver = true
-        goOnWaiting()
+        stopListening()
       })
       try {
         const { response } = await pool.sendMail({ ...message, signal: cut.signal })
@@ -87,7 +87,7 @@ export function createTransport(smtpUrl: string, times: MailTimes): Transport {
         throw failureFrom(thrown as DeliveryError, message.to.address, handedOver)
       } finally {
         clearTimeout(timer)
-        goOnWaiting()
+        stopListening()
       }
     },
     close() {

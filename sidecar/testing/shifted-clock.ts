@@ -27,7 +27,7 @@ export function createShiftedClock(): ShiftedClock {
         const end = () => {
           clearTimeout(timer)
           sleepers.delete(look)
-          listening()
+          stopListening()
         }
         const abort = () => {
           end()
@@ -43,7 +43,7 @@ export function createShiftedClock(): ShiftedClock {
           end()
           resolve()
         }
-        const listening = onAbort(signal, abort)
+        const stopListening = onAbort(signal, abort)
         if (signal.aborted) return abort()
         sleepers.add(look)
         look()

@@ -37,10 +37,10 @@ export function createManualClock(start = Date.UTC(2030, 0, 1)): ManualClock {
       await new Promise<void>((resolve, reject) => {
         const leave = () => {
           sleepers = sleepers.filter((other) => other !== sleeper)
-          listening()
+          stopListening()
         }
         const sleeper = { at: now + ms, wake: () => (leave(), resolve()) }
-        const listening = onAbort(signal, () => (leave(), reject(signal.reason as Error)))
+        const stopListening = onAbort(signal, () => (leave(), reject(signal.reason as Error)))
         sleepers.push(sleeper)
       })
     },

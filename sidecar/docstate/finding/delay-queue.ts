@@ -79,10 +79,10 @@ export class DelayQueue {
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
     const woken = new AbortController()
     this.#wake = () => woken.abort()
-    const listening = onAbort(signal, this.#wake)
+    const stopListening = onAbort(signal, this.#wake)
     const day = 86_400_000
     await this.#clock.sleep(Math.min(ms, day), woken.signal).catch(() => undefined)
     this.#wake = undefined
-    listening()
+    stopListening()
   }
 }

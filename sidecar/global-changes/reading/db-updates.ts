@@ -110,7 +110,7 @@ class NewestFirst implements Reading {
 
   async next(most: number, signal: AbortSignal): Promise<readonly Update[]> {
     signal.throwIfAborted()
-    const listening = onAbort(signal, () => this.#ending.abort(signal.reason))
+    const stopListening = onAbort(signal, () => this.#ending.abort(signal.reason))
     try {
       this.#rows ??= await this.#begin()
       const { done, value } = await this.#rows.next()
@@ -119,7 +119,7 @@ class NewestFirst implements Reading {
       this.#lastSeq = wanted.at(-1)?.seq ?? this.#lastSeq
       return wanted
     } finally {
-      listening()
+      stopListening()
     }
   }
 
