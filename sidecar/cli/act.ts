@@ -65,7 +65,8 @@ export const discardDocuments = (terminal: Terminal, config: Config, target: Tar
   flags.undo ? undoDiscards(terminal, config, target, flags) : discardAny(terminal, config, target, flags)
 
 function undoDiscards(terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> {
-  if (flags.status !== undefined) throw new ConfigError(['discard: --undo: expected no --status'])
+  if (flags.status !== undefined)
+    throw new ConfigError(['discard: --undo: expected no --status, as it means discarded documents'])
   return act(terminal, config, target, flags, {
     ...{ name: 'discard', done: 'stand as before', statuses: ['discarded'], notMeant: 'it is not discarded' },
     doneOne: (state) => `stands as before, in state ${state}`,
