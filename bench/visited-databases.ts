@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
-import { CouchError } from '../sidecar/couch/errors.ts'
+import { CouchError } from '../sidecar/couch/couch-errors.ts'
 import { answerOf } from '../test/support/answers.ts'
 import { ask } from './ask.ts'
 import { measureBareFeeds, measureLongPolls } from './feeds.ts'

@@ -24,7 +24,7 @@ import { createMailer, type Mailer } from './mail/mailer.ts'
 import type { Templates } from './mail/templates.ts'
 import { loadTracing, type Tracing } from './tracing/tracing.ts'
 import { HeartbeatPayload } from './workers/heartbeat-payload.ts'
-import { ROLE } from './workers/documents.ts'
+import { ROLE } from './workers/worker-documents.ts'
 import { createRegistry, type Registry } from './workers/registry.ts'
 
 export interface PlatformOptions {

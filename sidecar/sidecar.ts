@@ -19,7 +19,7 @@ import { buildMetrics, processMetrics } from './metrics/process-metrics.ts'
 import { runPlatform, startPlatform, type Platform, type PlatformOptions } from './platform.ts'
 import { operatorPageFeature } from './operator-page/operator-page-feature.tsx'
 import { schedulesFeature } from './schedules/schedules-feature.ts'
-import type { WorkerOptions } from './workers/documents.ts'
+import type { WorkerOptions } from './workers/worker-documents.ts'
 import { workersFeature } from './workers/workers-feature.ts'
 
 export interface SidecarOptions extends PlatformOptions {

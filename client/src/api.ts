@@ -4,7 +4,7 @@ import type { Where } from './control/subscription-requests.ts'
 import type { PouchOf } from './pouch.ts'
 import type { Hashing } from './registration/credentials.ts'
 import type { Registering } from './registration/registration.ts'
-import type { Events, Status } from './status.ts'
+import type { Events, Status } from './client-status.ts'
 
 export interface ClientOptions<D = object> {
   /** The constructor, with the plugins and defaults of the app. */

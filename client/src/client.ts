@@ -7,7 +7,7 @@ import {
   createChannel,
   type ChannelChange,
 } from './control/channel-requests.ts'
-import { subscriptionIdOf } from './control/documents.ts'
+import { subscriptionIdOf } from './control/control-documents.ts'
 import { accept, decline, end, leave, revokeDevice, setPaused } from './control/subscription-requests.ts'
 import { ClientError } from './errors.ts'
 import { randomHex } from './registration/credentials.ts'

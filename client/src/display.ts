@@ -1,4 +1,4 @@
-import type { Status } from './status.ts'
+import type { Status } from './client-status.ts'
 
 /** The one snapshot that is shown: what the app sees of everything. */
 export interface Display {

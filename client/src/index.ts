@@ -14,4 +14,4 @@ export type {
   RegistrationStatus,
   Status,
   SyncStatus,
-} from './status.ts'
+} from './client-status.ts'

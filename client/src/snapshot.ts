@@ -1,10 +1,10 @@
 /** The status that the app gets, from what stands where. Pure. */
 import { channelsHere, type Here } from './channels/here.ts'
-import { isOwn, type ChannelDoc } from './control/documents.ts'
+import { isOwn, type ChannelDoc } from './control/control-documents.ts'
 import type { View } from './control/view.ts'
 import type { Syncs } from './engine.ts'
 import { registrationStatus } from './registration/registration.ts'
-import { OFF, type ChannelStatus, type Status, type SyncStatus } from './status.ts'
+import { OFF, type ChannelStatus, type Status, type SyncStatus } from './client-status.ts'
 import type { Kept } from './store.ts'
 
 /** Where nothing is, or nothing any more. */

@@ -1,5 +1,5 @@
-import type { StoredAccount } from './documents.ts'
-import { newUserId } from './names.ts'
+import type { StoredAccount } from './account-documents.ts'
+import { newUserId } from './account-names.ts'
 
 /** account new → changed: the account gets its user's id. One worker does it: the database's name follows from the id. */
 export const giveUserId =

@@ -1,6 +1,6 @@
 import type { Feature } from '../feature.ts'
 import type { Platform } from '../platform.ts'
-import type { Member } from '../workers/documents.ts'
+import type { Member } from '../workers/worker-documents.ts'
 import { createNamePartition, type NamePartition } from '../workers/name-partition.ts'
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
@@ -12,7 +12,7 @@ import { createPeriodicRun } from '../core/periodic.ts'
 import { findMissing } from '../deploy/missing.ts'
 import type { Events } from '../events/channels.ts'
 import { createAccounts } from './accounts.ts'
-import { ownershipIdOf, userDatabasesOf } from './names.ts'
+import { ownershipIdOf, userDatabasesOf } from './account-names.ts'
 
 /** Makes a user's control database again if it was deleted. The handlers of accounts are the channels'. */
 export function accountsFeature(platform: Platform): Feature {

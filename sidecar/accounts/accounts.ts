@@ -3,8 +3,8 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { readInParts } from '../couch/read-in-parts.ts'
 import { normaliseAddress, ownerRoleOf, type Address } from './owner.ts'
-import type { Account, Ownership, StoredAccount } from './documents.ts'
-import { accountIdOf, ownershipIdOf, syncpointOf, type DbName } from './names.ts'
+import type { Account, Ownership, StoredAccount } from './account-documents.ts'
+import { accountIdOf, ownershipIdOf, syncpointOf, type DbName } from './account-names.ts'
 
 /** What an account may not know yet. */
 export interface News {

@@ -1,5 +1,5 @@
 import type { Resolver } from '../docstate/conflicts/merge.ts'
-import type { Account } from './documents.ts'
+import type { Account } from './account-documents.ts'
 
 /** Two accounts of one address, both accepted by a cluster: the result has the devices and channels of both, and is reconciled. */
 export const mergeAccount: Resolver = ({ ours, theirs }) => {

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { ControlMachines } from '../../ddocs/machines.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import type { Control } from '../docstate/control.ts'
 import { forget } from '../docstate/handler-options.ts'
 

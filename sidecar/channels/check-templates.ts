@@ -2,7 +2,7 @@ import { ConfigError } from '../core/errors.ts'
 import type { Doc } from '../couch/documents.ts'
 import { compileDdocs, ddocsFolder } from '../deploy/compile.ts'
 import { nameFaults } from '../deploy/compiler.ts'
-import { DeployError } from '../deploy/errors.ts'
+import { DeployError } from '../deploy/deploy-errors.ts'
 
 /**
  * Tries the folders of `SIDECAR_CHANNEL_DDOCS` at the start: what fails there would fail with each channel.

@@ -1,6 +1,6 @@
 import type { Doc } from '../couch/documents.ts'
-import type { ChannelRecord, Close } from './documents.ts'
-import { normaliseName } from './names.ts'
+import type { ChannelRecord, Close } from './channel-documents.ts'
+import { normaliseName } from './channel-names.ts'
 
 /** Of a channel, or its record: it is to end, or has ended. */
 export const isEnding = ({ state }: Doc): boolean => state === 'closing' || state === 'closed'

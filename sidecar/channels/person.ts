@@ -1,11 +1,11 @@
-import { accountIdOf } from '../accounts/names.ts'
+import { accountIdOf } from '../accounts/account-names.ts'
 import { normaliseAddress, type Address } from '../accounts/owner.ts'
-import type { StoredAccount } from '../accounts/documents.ts'
+import type { StoredAccount } from '../accounts/account-documents.ts'
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { pages } from '../docstate/finding/pages.ts'
-import type { Device } from '../devices/documents.ts'
-import { isRecord, type StoredRecord } from './documents.ts'
+import type { Device } from '../devices/device-documents.ts'
+import { isRecord, type StoredRecord } from './channel-documents.ts'
 
 /** What there is of one address. */
 export interface Person {

@@ -3,8 +3,8 @@ import { ADDRESS } from '../../ddocs/lib/device.ts'
 import { isObject, quote, type Doc } from '../../ddocs/lib/document.ts'
 import { patternFaults, textFaults, unknownFaults } from '../../ddocs/lib/shape.ts'
 import { normaliseAddress } from '../accounts/owner.ts'
-import type { Channel, ChannelRecord } from './documents.ts'
-import { normaliseName } from './names.ts'
+import type { Channel, ChannelRecord } from './channel-documents.ts'
+import { normaliseName } from './channel-names.ts'
 
 /** Enough for a club. Each of them is told of each change of the others. */
 const MOST_MEMBERS = 250

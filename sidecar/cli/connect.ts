@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import { ConfigError, SidecarError } from '../core/errors.ts'
 import { createCouch, type Couch } from '../couch/client.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 
 /** Runs `work` with a client of the configured server. Commands other than `start` have no embedded one. */
 export async function withCouch<T>(config: Config, work: (couch: Couch) => Promise<T>): Promise<T> {

@@ -1,4 +1,4 @@
-import type { StateCount } from '../docstate/operator/status.ts'
+import type { StateCount } from '../docstate/operator/count-documents.ts'
 import { oneLine } from '../core/visible.ts'
 
 /** What was counted in one database. */

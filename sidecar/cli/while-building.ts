@@ -1,6 +1,6 @@
 import { systemClock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { readIndexerTasks } from '../indexes/indexer-tasks.ts'
 import { DDOC } from '../docstate/finding/pages.ts'
 import type { Terminal } from './terminal.ts'

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Clock } from '../core/clock.ts'
 import type { Couch } from './client.ts'
-import { CouchError } from './errors.ts'
+import { CouchError } from './couch-errors.ts'
 
 /** CouchDB refuses the right password, too, until it has hashed the one in its configuration: a second or so after it starts. */
 const SECOND_TRY_MS = 3_000

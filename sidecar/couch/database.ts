@@ -1,5 +1,5 @@
 import type { Content, Couch, CouchRequest } from './client.ts'
-import { CouchError, isCouchError } from './errors.ts'
+import { CouchError, isCouchError } from './couch-errors.ts'
 import type { ReadMany, ReadManyOptions } from './read-many.ts'
 import type { Sign } from './signature.ts'
 import type { BulkRow, ChangesPage, DbInfo, Doc, Leaf, Seq, StoredDoc } from './documents.ts'

@@ -1,5 +1,5 @@
 import { onAbort } from '../core/on-abort.ts'
-import { CouchError } from './errors.ts'
+import { CouchError } from './couch-errors.ts'
 
 /**
  * Runs `work` with a signal that aborts when the caller's does or when the time is up, unless it has called `inTime`

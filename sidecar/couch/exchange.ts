@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { HearsDates } from './couch-clock.ts'
-import { CouchError, codeOf } from './errors.ts'
+import { CouchError, codeOf } from './couch-errors.ts'
 
 export interface Exchange {
   /** What is asked, for messages. */

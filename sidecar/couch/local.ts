@@ -1,6 +1,6 @@
 import type { Doc } from './documents.ts'
 import type { Database } from './database.ts'
-import { CouchError, isCouchError } from './errors.ts'
+import { CouchError, isCouchError } from './couch-errors.ts'
 
 /** A `_local` document of which there should be one writer: it causes no change row, has no history, is not replicated. */
 export interface LocalDoc {

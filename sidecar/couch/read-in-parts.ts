@@ -1,6 +1,6 @@
 import type { CallOptions, Database } from './database.ts'
 import type { StoredDoc } from './documents.ts'
-import { isCouchError } from './errors.ts'
+import { isCouchError } from './couch-errors.ts'
 
 /** Read together: of documents as the sidecar makes them, a megabyte. */
 const TOGETHER = 50

@@ -1,7 +1,7 @@
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import type { StoredDoc } from './documents.ts'
-import { CouchError, isCouchError } from './errors.ts'
+import { CouchError, isCouchError } from './couch-errors.ts'
 import { compareRevs } from './documents.ts'
 import { allDocs, bulkGot, server } from './schemas.ts'
 

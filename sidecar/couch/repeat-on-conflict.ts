@@ -1,4 +1,4 @@
-import { isCouchError } from './errors.ts'
+import { isCouchError } from './couch-errors.ts'
 
 /**
  * Runs `change` (find, change, put) again where something else has written the document in between: it reads the document

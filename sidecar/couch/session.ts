@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici'
 import { sameText } from '../core/same-text.ts'
-import { CouchError, codeOf } from './errors.ts'
+import { CouchError, codeOf } from './couch-errors.ts'
 import { withDeadline } from './deadline.ts'
 import { headerOf, isBasic, loginFrom, loginIn, nameIn, type Login } from './login.ts'
 

@@ -11,7 +11,7 @@ import { z } from 'zod'
 import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import { seqText, type DbInfo, type Seq } from './documents.ts'
-import { CouchError } from './errors.ts'
+import { CouchError } from './couch-errors.ts'
 import { askNode } from './node.ts'
 
 /** How far a database is. */

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import { Condition } from '../core/condition.ts'
 import type { Couch } from './client.ts'
 import type { DbInfo } from './documents.ts'
-import { CouchError } from './errors.ts'
+import { CouchError } from './couch-errors.ts'
 import { dbInfo, names } from './schemas.ts'
 import { extentOf, type Extent } from './shard-seqs.ts'
 

@@ -1,6 +1,6 @@
 import { fullJitter, type Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { CouchError, type Retry } from './errors.ts'
+import { CouchError, type Retry } from './couch-errors.ts'
 
 export interface RetryOptions {
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import { Semaphore } from '../core/semaphore.ts'
 import type { BulkRow, Doc } from './documents.ts'
 import type { Database } from './database.ts'
-import { CouchError, isCouchError, type CouchErrorCode } from './errors.ts'
+import { CouchError, isCouchError, type CouchErrorCode } from './couch-errors.ts'
 import { textOf, writtenFrom, type Written } from './written.ts'
 
 export interface Writer {

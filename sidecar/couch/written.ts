@@ -1,5 +1,5 @@
 import type { BulkRow, Doc } from './documents.ts'
-import { CouchError, type CouchErrorCode } from './errors.ts'
+import { CouchError, type CouchErrorCode } from './couch-errors.ts'
 
 /** What became of one write. An answer that did not come, or came garbled, is thrown instead: the outcome is unknown then. */
 export type Written =

@@ -1,9 +1,9 @@
 import type { Config } from '../config.ts'
 import { IN_CONFLICT, typesAndStatesOf, typesOf, type DispatchTable } from '../docstate/classify.ts'
 import { isAmong } from '../core/glob.ts'
-import { userDatabasesOf } from '../accounts/names.ts'
+import { userDatabasesOf } from '../accounts/account-names.ts'
 import type { HandlerTables } from './handler-tables.ts'
-import type { Member, WorkerOptions } from '../workers/documents.ts'
+import type { Member, WorkerOptions } from '../workers/worker-documents.ts'
 import type { TypeAndState } from '../workers/partitioning.ts'
 
 /** What a worker tells the others about its handlers: `type/state` of each; `types` whose conflicts it resolves. */

@@ -8,7 +8,7 @@ import {
 import { didYouMean } from '../core/nearest.ts'
 import type { Database } from '../couch/database.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
-import { listWorkers } from '../workers/list.ts'
+import { listWorkers } from '../workers/list-workers.ts'
 import { handlersOf } from './capabilities.ts'
 
 const ID = settingsId('handlers')

@@ -1,4 +1,4 @@
-import { troubleInWords, type CouchErrorCode } from '../couch/errors.ts'
+import { troubleInWords, type CouchErrorCode } from '../couch/couch-errors.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { HandlerLimits } from '../docstate/handler-limits.ts'

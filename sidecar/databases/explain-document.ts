@@ -13,7 +13,7 @@ import type { HandlerTables } from './handler-tables.ts'
 import { handlerSettingsIn } from './handler-settings.ts'
 import { patternsOf } from './patterns.ts'
 import { hasCapability } from './capabilities.ts'
-import { listWorkers } from '../workers/list.ts'
+import { listWorkers } from '../workers/list-workers.ts'
 
 export interface ExplainDocumentOptions {
   readonly couch: Couch

@@ -1,6 +1,6 @@
 import type { Random } from '../core/backoff.ts'
 import { withTimeout } from '../core/timeout.ts'
-import type { CouchError } from '../couch/errors.ts'
+import type { CouchError } from '../couch/couch-errors.ts'
 import { withRetries } from '../couch/with-retries.ts'
 import { createEngine, type Engine, type EngineOptions } from '../docstate/engine.ts'
 import type { Partitioning } from '../workers/partitioning.ts'

@@ -1,6 +1,6 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import { userMachines } from '../../ddocs/machines.ts'
-import { newUserId, userDatabaseOf, userDatabasesOf } from '../accounts/names.ts'
+import { newUserId, userDatabaseOf, userDatabasesOf } from '../accounts/account-names.ts'
 import { registerCanary } from '../canary/canary.ts'
 import { createChannels } from '../channels/register.ts'
 import type { Config } from '../config.ts'

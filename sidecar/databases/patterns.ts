@@ -1,4 +1,4 @@
-import { userDatabasesOf } from '../accounts/names.ts'
+import { userDatabasesOf } from '../accounts/account-names.ts'
 import { isAmong, isGlob } from '../core/glob.ts'
 import type { Couch } from '../couch/client.ts'
 import { listDatabases } from '../couch/survey.ts'

@@ -4,14 +4,14 @@ import type { Machines } from '../../ddocs/machine.ts'
 import { systemClock } from '../core/clock.ts'
 import { shellWord } from '../core/shell-word.ts'
 import type { Couch } from '../couch/client.ts'
-import { isOfOneDatabase, type CouchError } from '../couch/errors.ts'
+import { isOfOneDatabase, type CouchError } from '../couch/couch-errors.ts'
 import { hasCapability } from './capabilities.ts'
 import { patternOf } from './patterns.ts'
 import { docstateOf, isClaim } from '../docstate/classify.ts'
 import { DDOC_ID } from '../docstate/finding/pages.ts'
 import { countsFor, findDocuments, type Filter, type Found } from '../docstate/operator/find.ts'
-import type { Counts, StateCount, StuckCount } from '../docstate/operator/status.ts'
-import type { Listed } from '../workers/list.ts'
+import type { Counts, StateCount, StuckCount } from '../docstate/operator/count-documents.ts'
+import type { Listed } from '../workers/list-workers.ts'
 
 /** Documents that do not go on, for one reason. */
 export interface StuckGroup {

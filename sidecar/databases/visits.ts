@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Semaphore } from '../core/semaphore.ts'
 import { untilAny } from '../core/until-any.ts'
-import { CouchError, isServerAway, type CouchErrorCode } from '../couch/errors.ts'
+import { CouchError, isServerAway, type CouchErrorCode } from '../couch/couch-errors.ts'
 import { CircuitBreaker } from '../core/circuit-breaker.ts'
 import type { Counters } from '../docstate/counters.ts'
 import type { Engine } from '../docstate/engine.ts'

@@ -2,7 +2,7 @@ import { relative } from 'node:path'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Position } from 'acorn'
 import { build, type BuildFailure, type BuildOptions, type Message } from 'esbuild'
-import { DeployError, refuseBroken } from './errors.ts'
+import { DeployError, refuseBroken } from './deploy-errors.ts'
 
 /** `es2017`: SpiderMonkey 60 and later, QuickJS, PouchDB. `es5`: SpiderMonkey 1.8.5. */
 export type Target = 'es2017' | 'es5'

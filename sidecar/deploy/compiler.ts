@@ -3,7 +3,7 @@ import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Target } from './bundle.ts'
 import { compileFolder, ddocsFolder } from './compile.ts'
-import { refuseBroken } from './errors.ts'
+import { refuseBroken } from './deploy-errors.ts'
 
 /** Design documents for a kind of database. */
 export interface Template {

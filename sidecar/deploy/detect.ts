@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { server } from '../couch/schemas.ts'
 import type { Target } from './bundle.ts'
 

@@ -13,9 +13,9 @@
 import { parse, type Position, type Program, type AnyNode, type Node } from 'acorn'
 import { transform } from 'esbuild'
 import type { Bundle, Target } from './bundle.ts'
-import { DeployError, refuseBroken } from './errors.ts'
+import { DeployError, refuseBroken } from './deploy-errors.ts'
 import { freeNames } from './free-names.ts'
-import { isAvailable, missingFault } from './names.ts'
+import { isAvailable, missingFault } from './language-names.ts'
 
 /** The expression for a bundle's default export; within `withEsbuild`. Throws `DeployError` for what no engine runs. */
 export async function toExpression(bundle: Bundle, target: Target): Promise<string> {

@@ -1,6 +1,6 @@
 import { bundleModules, type Bundle, type Target } from './bundle.ts'
 import { toExpression } from './dialect.ts'
-import { DeployError, refuseBroken } from './errors.ts'
+import { DeployError, refuseBroken } from './deploy-errors.ts'
 import type { Sandbox } from './sandbox.ts'
 import { inWords } from './trial.ts'
 import { stop } from 'esbuild'

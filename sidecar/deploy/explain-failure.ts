@@ -1,6 +1,6 @@
 import { failureOf } from '../core/failure.ts'
-import { isCouchError, type CouchError } from '../couch/errors.ts'
-import { DeployError, type DeployErrorCode } from './errors.ts'
+import { isCouchError, type CouchError } from '../couch/couch-errors.ts'
+import { DeployError, type DeployErrorCode } from './deploy-errors.ts'
 
 /**
  * One message for what CouchDB, the way to it, or a signal did to a deploy: what happened, what to do, and how far it

@@ -1,6 +1,6 @@
 import type { Couch } from '../couch/client.ts'
-import { isCouchError } from '../couch/errors.ts'
-import { DeployError } from './errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
+import { DeployError } from './deploy-errors.ts'
 import type { DatabaseReport } from './report.ts'
 
 const LOOK_MS = 5000

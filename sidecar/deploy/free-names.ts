@@ -12,7 +12,7 @@
 import type { AnyNode, Identifier, Program, UnaryExpression } from 'acorn'
 import isReference from 'is-reference'
 import { analyze, type Scope } from 'periscopic'
-import { isAvailable, isOnSomeEngines } from './names.ts'
+import { isAvailable, isOnSomeEngines } from './language-names.ts'
 
 /** The names that are used and nowhere declared, each with the first place of its use. */
 export function freeNames(program: Program): Map<string, Identifier> {

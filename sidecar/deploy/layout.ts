@@ -7,7 +7,7 @@
  */
 import { readdir } from 'node:fs/promises'
 import { basename, join, relative, sep } from 'node:path'
-import { DeployError } from './errors.ts'
+import { DeployError } from './deploy-errors.ts'
 
 export interface Source {
   /** Path within the design document: `views/by_state/map.ts`. */

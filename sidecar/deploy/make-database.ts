@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../ddocs/lib/document.ts'
 import type { CallOptions, Database, Security } from '../couch/database.ts'
 import type { Couch } from '../couch/client.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import type { Compiler, Template } from './compiler.ts'
 import { deployDdocs } from './deploy.ts'
 

@@ -1,6 +1,6 @@
 import type { Couch } from '../couch/client.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
-import { DeployError } from './errors.ts'
+import { CouchError, isCouchError } from '../couch/couch-errors.ts'
+import { DeployError } from './deploy-errors.ts'
 
 /** Those that are not there. Throws `CouchError` where that cannot be found out, but for the trouble of a single one. */
 export async function findMissing(

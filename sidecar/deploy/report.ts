@@ -1,6 +1,6 @@
 import type { Target } from './bundle.ts'
 import type { Change } from './compare.ts'
-import type { DeployError } from './errors.ts'
+import type { DeployError } from './deploy-errors.ts'
 
 /** What became of one design document, or would have in a dry run. */
 export type DdocResult = {

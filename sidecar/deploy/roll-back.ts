@@ -1,7 +1,7 @@
 import type { Couch } from '../couch/client.ts'
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { DeployError } from './errors.ts'
+import { DeployError } from './deploy-errors.ts'
 import { explainFailure } from './explain-failure.ts'
 import { isEverybodys, refuseFailures } from './failures.ts'
 import { findMissing } from './missing.ts'

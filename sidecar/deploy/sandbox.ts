@@ -1,5 +1,5 @@
 import { createContext, runInContext } from 'node:vm'
-import { languageNames, missingMethods } from './names.ts'
+import { languageNames, missingMethods } from './language-names.ts'
 
 /** CouchDB kills its query server after 5 s (`[couchdb] os_process_timeout`); for a sample this is more than enough. */
 const TIMEOUT_MS = 2000

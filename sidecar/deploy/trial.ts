@@ -3,7 +3,7 @@
  * document and say nothing but a line in its log; here it fails the deploy, with the sample on which it threw.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { adviceOn } from './names.ts'
+import { adviceOn } from './language-names.ts'
 import { failureOf } from '../core/failure.ts'
 import type { Doc } from '../couch/documents.ts'
 import type { Row, Sandbox } from './sandbox.ts'

@@ -11,7 +11,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { hashCode } from './codes.ts'
 import type { Documents } from '../couch/documents.ts'
-import { guessesIdOf } from './names.ts'
+import { guessesIdOf } from './device-names.ts'
 
 export interface TriedCode {
   /** Hash of the code that was tried. */

@@ -1,10 +1,10 @@
 import { isoTime } from '../core/clock.ts'
 import { sameText } from '../core/same-text.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { hashCode } from './codes.ts'
 import type { Documents } from '../couch/documents.ts'
-import { findDevice, sentCodes, type Device, type SentCode, type StoredDevice } from './documents.ts'
+import { findDevice, sentCodes, type Device, type SentCode, type StoredDevice } from './device-documents.ts'
 import { isCounted, isExhausted, countAttempt, tooManyAttempts } from './attempt-limit.ts'
 
 export type Verdict =

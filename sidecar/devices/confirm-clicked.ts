@@ -2,7 +2,7 @@ import { isoTime, type Clock } from '../core/clock.ts'
 import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { confirmFaults } from '../../ddocs/lib/confirm.ts'
-import type { Confirm } from './documents.ts'
+import type { Confirm } from './device-documents.ts'
 import { outOf, checkCodes } from './check-codes.ts'
 
 /** What the document gets for a reason. None tells a stranger whether a device exists. */

@@ -8,10 +8,10 @@
 import { Hono, type Context, type MiddlewareHandler } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { Logger } from 'pino'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import type { ClickOutcome, Confirmations, Followed } from './confirmations.ts'
 import { confirmedView, expiredView, formView, pendingView, refusedView } from './confirm-views.ts'
-import { HttpError, methodNotAllowed } from '../http/errors.ts'
+import { HttpError, methodNotAllowed } from '../http/http-errors.ts'
 
 export interface ConfirmPageOptions {
   readonly confirmations: Confirmations

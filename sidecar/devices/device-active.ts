@@ -4,7 +4,7 @@ import { normaliseAddress } from '../accounts/owner.ts'
 import { Reject } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Context } from '../docstate/types.ts'
-import type { Device } from './documents.ts'
+import type { Device } from './device-documents.ts'
 
 /** device active: its owner's account gets the device, and is reconciled. */
 export const joinAccount =

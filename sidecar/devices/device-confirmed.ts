@@ -3,9 +3,9 @@ import type { Context } from '../docstate/types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { credentialFaults } from '../../ddocs/lib/credentials.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
-import { hashedPassword, type Device, type HashedPassword } from './documents.ts'
+import { hashedPassword, type Device, type HashedPassword } from './device-documents.ts'
 import { normaliseAddress, ownerRoleOf } from '../accounts/owner.ts'
-import { userNameOf } from './names.ts'
+import { userNameOf } from './device-names.ts'
 import type { DeviceUsers } from './users.ts'
 
 /**

@@ -3,8 +3,8 @@ import { normaliseAddress } from '../accounts/owner.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { forget } from '../docstate/handler-options.ts'
 import type { Context } from '../docstate/types.ts'
-import type { Device } from './documents.ts'
-import { userNameOf } from './names.ts'
+import type { Device } from './device-documents.ts'
+import { userNameOf } from './device-names.ts'
 import type { DeviceUsers } from './users.ts'
 
 /** device revoked: deletes the device's user, which ends its access, and has the account tell the other devices. The document stays. */

@@ -1,7 +1,7 @@
 /** What an operator does with one device, as writes of its document that say who did it. */
 import { isoTime } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { withDocstate } from '../docstate/documents.ts'
+import { withDocstate } from '../docstate/outcome-documents.ts'
 import type { Action } from '../docstate/operator/actions.ts'
 
 /** Its access ends, and with it its user. There is no way back: the device registers anew. @param now milliseconds since the epoch */

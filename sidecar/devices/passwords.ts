@@ -1,6 +1,6 @@
 import { pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { HashedPassword } from './documents.ts'
+import type { HashedPassword } from './device-documents.ts'
 
 const derive = promisify(pbkdf2)
 

@@ -1,8 +1,8 @@
 import { SidecarError } from '../core/errors.ts'
 import type { CallOptions, Database } from '../couch/database.ts'
-import { isCouchError } from '../couch/errors.ts'
-import type { HashedPassword } from './documents.ts'
-import { userIdOf } from './names.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
+import type { HashedPassword } from './device-documents.ts'
+import { userIdOf } from './device-names.ts'
 
 /** The CouchDB users of devices: one for each, revocable alone. */
 export interface DeviceUsers {

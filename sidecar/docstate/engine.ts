@@ -1,6 +1,6 @@
 import { onAbort } from '../core/on-abort.ts'
 import { withTimeout } from '../core/timeout.ts'
-import type { CouchErrorCode } from '../couch/errors.ts'
+import type { CouchErrorCode } from '../couch/couch-errors.ts'
 import type { Rest } from '../feed/checkpoint-store.ts'
 import type { Counters } from './counters.ts'
 import type { EngineOptions } from './engine-options.ts'

@@ -1,6 +1,6 @@
 import { createByteBudget } from '../core/byte-budget.ts'
 import { Semaphore } from '../core/semaphore.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import { createWriter } from '../couch/writer.ts'
 import { createCheckpointStore } from '../feed/checkpoint-store.ts'
 import { everything, type Partition, type TypeAndState } from '../workers/partitioning.ts'

@@ -3,7 +3,7 @@ import type { Random } from '../core/backoff.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Rate, Reserve, Starts } from '../core/rate-limit.ts'
 import type { Database } from '../couch/database.ts'
-import { isCouchError, type CouchError } from '../couch/errors.ts'
+import { isCouchError, type CouchError } from '../couch/couch-errors.ts'
 import { withRetries } from '../couch/with-retries.ts'
 
 export interface ReserveStartsOptions {

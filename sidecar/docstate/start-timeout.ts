@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { isoTime } from '../core/clock.ts'
 import { docstateOf } from './classify.ts'
-import { withDocstate } from './documents.ts'
+import { withDocstate } from './outcome-documents.ts'
 import type { RunAttempt } from './run-attempt.ts'
 import type { WriteDoc } from './write-doc.ts'
 

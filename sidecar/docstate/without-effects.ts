@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { CallOptions, Database, Download } from '../couch/database.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import type { Writer } from '../couch/writer.ts'
 import type { Registry } from '../workers/registry.ts'
 import { stepsDone } from './attempt.ts'

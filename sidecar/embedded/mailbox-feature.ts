@@ -2,7 +2,7 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { secureHeaders } from 'hono/secure-headers'
 import type { CaughtMail, MailCatcher } from './start.ts'
-import { HttpError } from '../http/errors.ts'
+import { HttpError } from '../http/http-errors.ts'
 import type { Feature } from '../feature.ts'
 
 /**

@@ -5,7 +5,7 @@ import type { Recheck } from '../http/recheck.ts'
 import { counter, defineMetrics, gauge, metricsOf, one } from '../metrics/metric.ts'
 import type { Events } from './channels.ts'
 import { createChannelFeed, type ChannelFeed, type ReaderCounts } from './channel-feed.ts'
-import { methodNotAllowed } from '../http/errors.ts'
+import { methodNotAllowed } from '../http/http-errors.ts'
 
 export interface EventsFeatureOptions {
   readonly events: Events

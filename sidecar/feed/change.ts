@@ -1,6 +1,6 @@
 import type { Database } from '../couch/database.ts'
 import { seqText, type Seq, type StoredDoc } from '../couch/documents.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import { isStoredDoc } from '../couch/schemas.ts'
 import { parseLine, revsFrom, type ReadPage, type Source } from './source.ts'
 

@@ -1,4 +1,4 @@
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 
 /** Stands in the stream for "nothing came for a while". */
 export const QUIET = Symbol('quiet')

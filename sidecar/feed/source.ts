@@ -1,5 +1,5 @@
 import type { CallOptions, Life } from '../couch/database.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import { isSeq } from '../couch/schemas.ts'
 import type { Seq } from '../couch/documents.ts'
 

@@ -3,7 +3,7 @@
  * database, and leaves nothing behind, as deleted documents would.
  */
 import type { Couch } from '../couch/client.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { makeClosedDatabase } from '../couch/make-closed-database.ts'
 import { listDatabases } from '../couch/survey.ts'
 

@@ -1,5 +1,5 @@
 import type { Couch } from '../couch/client.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { historyPrefix, type HistoryDoc } from './history-doc.ts'
 import { historyDatabases } from './history-databases.ts'
 

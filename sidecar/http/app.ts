@@ -1,7 +1,7 @@
 import { Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { Logger } from 'pino'
-import { handleError, HttpError, notFound } from './errors.ts'
+import { handleError, HttpError, notFound } from './http-errors.ts'
 import { script, style } from './page.ts'
 import { createHash } from 'node:crypto'
 import { secureHeaders } from 'hono/secure-headers'

@@ -4,10 +4,10 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
 import { createMutexByKey } from '../core/mutex.ts'
 import { Semaphore } from '../core/semaphore.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { headerOf, loginFrom, nameIn, type Login } from '../couch/login.ts'
 import { MAX_CONNECTIONS, type UserCtx, type Credentials, type Sessions } from '../couch/session.ts'
-import { HttpError } from './errors.ts'
+import { HttpError } from './http-errors.ts'
 
 export interface AuthenticateOptions {
   readonly sessions: Pick<Sessions, 'whoIs' | 'own'>

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { HttpError } from './errors.ts'
+import { HttpError } from './http-errors.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 

@@ -1,6 +1,6 @@
 import { createAlarms, type Alarm } from '../core/alarms.ts'
 import type { Clock } from '../core/clock.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 
 /**
  * Checks again and again, until it is stopped, whether a reader may still have an endless answer. Ends the answer when

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { methodNotAllowed } from './errors.ts'
+import { methodNotAllowed } from './http-errors.ts'
 
 export interface UpOptions {
   /** What is wrong now, as sentences that hold nothing secret: the endpoint needs no login. */

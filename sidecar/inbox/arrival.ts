@@ -1,6 +1,6 @@
 import { quote, type Doc } from '../../ddocs/lib/document.ts'
 import { secretFaults, textFaults } from '../../ddocs/lib/shape.ts'
-import { inboxIdOf } from './names.ts'
+import { inboxIdOf } from './inbox-names.ts'
 import { isRevision } from './revisions.ts'
 
 /** A document as a client sends it; the id is there, the rest is not checked. */

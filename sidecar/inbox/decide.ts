@@ -12,7 +12,7 @@ import { controlMachines } from '../../ddocs/machines.ts'
 import type { Doc as NewDoc, StoredDoc } from '../couch/documents.ts'
 import { normaliseAddress } from '../accounts/owner.ts'
 import type { Arrival } from './arrival.ts'
-import { contentHash } from './names.ts'
+import { contentHash } from './inbox-names.ts'
 import { isRevision, nextRevision, winsOver } from './revisions.ts'
 
 export type Decision =

@@ -5,7 +5,7 @@
  */
 import { Hono } from 'hono'
 import type { Hashing } from '../devices/passwords.ts'
-import { HttpError } from '../http/errors.ts'
+import { HttpError } from '../http/http-errors.ts'
 import { readObject } from '../http/json-body.ts'
 
 const INFO = {

@@ -1,8 +1,8 @@
 /** Documents on their way into the inbox, and what is answered of each, in CouchDB's words. */
 import { randomUUID } from 'node:crypto'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import type { Received } from './inbox.ts'
-import { HttpError } from '../http/errors.ts'
+import { HttpError } from '../http/http-errors.ts'
 import { isJsonObject, type JsonObject } from '../http/json-body.ts'
 
 /** Of one request. */

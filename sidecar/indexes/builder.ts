@@ -6,7 +6,7 @@
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
-import { CouchError, isServerAway } from '../couch/errors.ts'
+import { CouchError, isServerAway } from '../couch/couch-errors.ts'
 import type { Book, Page } from './book.ts'
 import type { Builds, Ended } from './builds.ts'
 import type { DesignDocsReader } from './design-docs.ts'
@@ -16,7 +16,7 @@ import { createLook, type Channels, type Look } from './look.ts'
 import type { Pace } from './pace.ts'
 import { Queue } from '../core/queue.ts'
 import { untilAny } from '../core/until-any.ts'
-import type { KenSettings } from './settings.ts'
+import type { KenSettings } from './index-settings.ts'
 import { CircuitBreaker } from '../core/circuit-breaker.ts'
 
 export interface BuilderOptions {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
 import { seqText, type StoredDoc } from '../couch/documents.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { seq, stored, storedDoc } from '../couch/schemas.ts'
 
 /** The design documents of a database, and where it was when they were read. */

@@ -3,7 +3,7 @@ import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
 import type { CallOptions } from '../couch/database.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 
 export interface Disk {
   readonly freeBytes: number

@@ -19,8 +19,8 @@ import { areAlike, kindsOf, type Kinds } from './kinds/kinds.ts'
 import { Pace } from './pace.ts'
 import { findServer, type Server } from './server.ts'
 import { findServersKen, type ServersKen } from './server.ts'
-import { checkSetting, type KenSettings, type NumberSetting } from './settings.ts'
-import { createSweep } from './sweep.ts'
+import { checkSetting, type KenSettings, type NumberSetting } from './index-settings.ts'
+import { createSweep } from './index-sweep.ts'
 
 export interface IndexesOptions {
   readonly couch: Couch

@@ -7,7 +7,7 @@ import type { Entry } from './entry.ts'
 import { indexesOf, type IndexKind } from './indexes-of.ts'
 import type { Kind } from './kinds/kind.ts'
 import type { Kinds } from './kinds/kinds.ts'
-import type { KenSettings } from './settings.ts'
+import type { KenSettings } from './index-settings.ts'
 
 /** How many builds may run. */
 export interface Channels {

@@ -1,5 +1,5 @@
 import type { Couch } from '../couch/client.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import { DesignDocsReader } from './design-docs.ts'
 import { indexesOf, type Index, type IndexKind } from './indexes-of.ts'
 import { kindsOf } from './kinds/kinds.ts'

@@ -6,11 +6,11 @@
 import type { Logger } from 'pino'
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import { createLocalDoc, readLocalDocs } from '../couch/local.ts'
 import { byTrouble, isInTrouble, rowOf, type IndexRow } from './rows.ts'
 import type { Indexes } from './indexes.ts'
-import type { Member } from '../workers/documents.ts'
+import type { Member } from '../workers/worker-documents.ts'
 
 export interface Note {
   /** Of who has written it. */

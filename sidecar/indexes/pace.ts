@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import type { Couch, CouchRequest } from '../couch/client.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
+import { CouchError, isCouchError } from '../couch/couch-errors.ts'
 import { anything, type Schema } from '../couch/schemas.ts'
 
 /** What the server is spared: half of the channels each time that it is slow, all of them while its disk is full. */

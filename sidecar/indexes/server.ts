@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
 import type { CallOptions } from '../couch/database.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
+import { CouchError, isCouchError } from '../couch/couch-errors.ts'
 import { names, server } from '../couch/schemas.ts'
 import { askNode } from '../couch/node.ts'
 

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
 import type { CallOptions } from '../couch/database.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
+import { CouchError, isCouchError } from '../couch/couch-errors.ts'
 import { rowsOf } from '../couch/schemas.ts'
 import { segment } from '../couch/path.ts'
 

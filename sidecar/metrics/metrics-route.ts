@@ -4,7 +4,7 @@ import { expose, type Format } from './exposition.ts'
 import type { Metrics } from './metric.ts'
 import { adminOnly } from '../http/authenticate.ts'
 import type { Authenticate } from '../http/authenticate.ts'
-import { methodNotAllowed } from '../http/errors.ts'
+import { methodNotAllowed } from '../http/http-errors.ts'
 
 export interface MetricsOptions {
   readonly authenticate: Authenticate

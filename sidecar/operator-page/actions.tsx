@@ -2,7 +2,7 @@ import type { HandlerSetting } from '../../ddocs/lib/live-settings.ts'
 import { isAmong } from '../core/glob.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
-import { isOfOneDatabase, unreadInWords } from '../couch/errors.ts'
+import { isOfOneDatabase, unreadInWords } from '../couch/couch-errors.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
 import { mailAgainBy, revokeBy } from '../devices/operate.ts'
 import {
@@ -25,9 +25,9 @@ import {
   type ActionResult,
 } from '../docstate/operator/actions.ts'
 import { countsFor, type Filter } from '../docstate/operator/find.ts'
-import { countDocuments } from '../docstate/operator/status.ts'
+import { countDocuments } from '../docstate/operator/count-documents.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
-import { HttpError } from '../http/errors.ts'
+import { HttpError } from '../http/http-errors.ts'
 import { isStatus, type Asked } from './documents.tsx'
 import { documentPath, grouped, Hidden, Layout, listPath, Text, type Viewer } from './layout.tsx'
 

@@ -5,8 +5,8 @@ import type { Logger } from 'pino'
 import { isoTime, type Clock } from '../core/clock.ts'
 import { withTimeout } from '../core/timeout.ts'
 import { untilAny } from '../core/until-any.ts'
-import { isCouchError, troubleInWords } from '../couch/errors.ts'
-import { HttpError } from '../http/errors.ts'
+import { isCouchError, troubleInWords } from '../couch/couch-errors.ts'
+import { HttpError } from '../http/http-errors.ts'
 import { carryOut, noSums, type Deed, type Order, type Sums } from './actions.tsx'
 
 /** An order for all that a filter means. */

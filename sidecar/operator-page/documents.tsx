@@ -4,7 +4,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import type { Explained } from '../databases/explain-document.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { standingOf } from '../docstate/operator/standing.ts'
-import type { Listing, Row } from './list.ts'
+import type { Listing, Row } from './list-documents.ts'
 import type { HistoryDoc } from '../history/history-doc.ts'
 import {
   documentPath,

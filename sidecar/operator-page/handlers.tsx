@@ -2,7 +2,7 @@ import type { HandlerSetting, HandlerSettings } from '../../ddocs/lib/live-setti
 import { handlersOf, ownHandlersOf } from '../databases/capabilities.ts'
 import { BY_DEFAULT, limitInWords } from '../databases/change-handlers.ts'
 import { settingInWords } from '../databases/handler-settings.ts'
-import type { Listed } from '../workers/list.ts'
+import type { Listed } from '../workers/list-workers.ts'
 import { Hidden, Layout, Table, Text, Time, type Viewer } from './layout.tsx'
 
 interface HandlersProps {

@@ -3,10 +3,10 @@ import { isAmong } from '../core/glob.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { withTimeout } from '../core/timeout.ts'
 import type { Couch } from '../couch/client.ts'
-import { CouchError, isCouchError, isOfOneDatabase, unreadInWords } from '../couch/errors.ts'
+import { CouchError, isCouchError, isOfOneDatabase, unreadInWords } from '../couch/couch-errors.ts'
 import type { Survey } from '../couch/survey.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
-import { countDocumentsWithin } from '../docstate/operator/status.ts'
+import { countDocumentsWithin } from '../docstate/operator/count-documents.ts'
 
 export interface PerDatabaseOptions<T> {
   readonly survey: Survey

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { UserCtx } from '../couch/session.ts'
-import { HttpError } from '../http/errors.ts'
+import { HttpError } from '../http/http-errors.ts'
 import { hasRole, type Authenticate } from '../http/authenticate.ts'
 import { Layout } from './layout.tsx'
 

@@ -8,7 +8,7 @@
 import type { Machines } from '../../ddocs/machine.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
 import { parseCron, type Cron } from '../core/cron.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { createControl } from '../docstate/control.ts'
 import { forget, UNTIL_DONE } from '../docstate/handler-options.ts'

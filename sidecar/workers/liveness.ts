@@ -1,5 +1,5 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
-import { beatId, memberFrom } from './documents.ts'
+import { beatId, memberFrom } from './worker-documents.ts'
 
 interface Seen {
   readonly rev: string

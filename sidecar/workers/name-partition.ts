@@ -1,5 +1,5 @@
 import { onAbort } from '../core/on-abort.ts'
-import type { Member } from './documents.ts'
+import type { Member } from './worker-documents.ts'
 import type { Registry } from './registry.ts'
 import { createRendezvous } from './rendezvous.ts'
 

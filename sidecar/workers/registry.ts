@@ -1,8 +1,8 @@
 import { onAbort } from '../core/on-abort.ts'
 import { isoTime } from '../core/clock.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import type { Events } from '../events/channels.ts'
-import { timeoutFrom, type Member, type WorkerOptions } from './documents.ts'
+import { timeoutFrom, type Member, type WorkerOptions } from './worker-documents.ts'
 import { Role, type Membership, type RoleOptions } from './role.ts'
 import { Subscriptions, type Ref, type Subscriber } from './subscriptions.ts'
 

@@ -1,7 +1,7 @@
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { CouchError, isCouchError } from '../couch/errors.ts'
-import { beatId } from './documents.ts'
+import { CouchError, isCouchError } from '../couch/couch-errors.ts'
+import { beatId } from './worker-documents.ts'
 
 /**
  * Takes a member's document and heartbeat out of the database. False if it has changed since it was read: it lives, or

@@ -3,10 +3,10 @@ import type { Couch } from '../couch/client.ts'
 import type { Database } from '../couch/database.ts'
 import type { Feature } from '../feature.ts'
 import { defineMetrics, gauge, metricsOf, one } from '../metrics/metric.ts'
-import { ROLE } from './documents.ts'
-import { listWorkers } from './list.ts'
+import { ROLE } from './worker-documents.ts'
+import { listWorkers } from './list-workers.ts'
 import type { Registry } from './registry.ts'
-import { methodNotAllowed } from '../http/errors.ts'
+import { methodNotAllowed } from '../http/http-errors.ts'
 
 export interface WorkersFeatureOptions {
   readonly worker: { readonly registry: Registry }

@@ -1,7 +1,7 @@
 /** Devices that make their password themselves, and show the sidecar only its hash. */
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { userNameOf } from '../../sidecar/devices/names.ts'
+import { userNameOf } from '../../sidecar/devices/device-names.ts'
 import { eventually } from '../support/eventually.ts'
 import { createTestCouch, ignoreMissing, needs } from '../support/couchdb.ts'
 import {

@@ -72,14 +72,14 @@ test(
       expect(seen).toEqual([3, 3, 3]) // before, each has a part of those who were known
     })
 
-    const docs = (count: number, type: string, more: (n: number) => object = () => ({})) =>
-      Array.from({ length: count }, (_, n) => ({ _id: `${type}${n}`, type, state: 'new', ...more(n) }))
-    const hot = (n: number) => ({ customer: n % 3 === 0 ? `c${n}` : n % 3 === 1 ? 'hot' : 'warm' })
-    const all = [...docs(120, 'order', hot), ...docs(60, 'call'), ...docs(60, 'job')]
-    await orders.bulk(all.map((doc) => JSON.stringify(doc)))
-    const notes = async () => runsIn(await readFile(new URL('notes', `file://${module}`), 'utf8').catch(() => ''))
-    await eventually(async () => expect((await notes()).length).toBeGreaterThan(60))
-    await workers[1]!.kill()
+  const docs = (count: number, type: string, more: (n: number) => object = () => ({})) =>
+    Array.from({ length: count }, (_, n) => ({ _id: `${type}${n}`, type, state: 'new', ...more(n) }))
+  const hot = (n: number) => ({ customer: n % 3 === 0 ? `c${n}` : n % 3 === 1 ? 'hot' : 'warm' })
+  const all = [...docs(120, 'order', hot), ...docs(60, 'call'), ...docs(60, 'job')]
+  await orders.bulk(all.map((doc) => JSON.stringify(doc)))
+  const notes = async () => runsIn(await readFile(new URL('notes', `file://${module}`), 'utf8').catch(() => ''))
+  await eventually(async () => expect((await notes()).length).toBeGreaterThan(60))
+  await workers[1]!.kill()
 
     const ids = all.map(({ _id }) => _id)
     const left = async () => (await orders.getMany(ids)).filter(({ state }) => state !== 'done')

@@ -1,7 +1,7 @@
 /** What the confirm page says to those who are wrong, curious, late, or machines. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { guessesIdOf } from '../../sidecar/devices/names.ts'
+import { guessesIdOf } from '../../sidecar/devices/device-names.ts'
 import { eventually } from '../support/eventually.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import {

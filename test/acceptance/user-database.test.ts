@@ -1,7 +1,7 @@
 /** The database of a user, deleted by an admin's hand. */
 import { expect, test } from 'vitest'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
-import { accountIdOf } from '../../sidecar/accounts/names.ts'
+import { accountIdOf } from '../../sidecar/accounts/account-names.ts'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { newDevice, register, startWatching, type Registration } from './registration.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { normaliseAddress, ownerHashOf, ownerRoleOf } from '../../sidecar/accounts/owner.ts'
-import { userNameOf } from '../../sidecar/devices/names.ts'
+import { userNameOf } from '../../sidecar/devices/device-names.ts'
 
 test.each([
   ['Owner@Example.COM', 'owner@example.com'],

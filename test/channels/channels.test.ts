@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { isCouchError } from '../../sidecar/couch/couch-errors.ts'
 import { deleteDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWithOwner, startWorker } from './rig.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { StoredRecord } from '../../sidecar/channels/documents.ts'
+import type { StoredRecord } from '../../sidecar/channels/channel-documents.ts'
 import { isCalledOff } from '../../sidecar/channels/ending.ts'
 import { makeChannel } from '../../sidecar/channels/records/channel-record-new.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Leaf, StoredDoc } from '../../sidecar/couch/documents.ts'
-import { userNameOf } from '../../sidecar/devices/names.ts'
+import { userNameOf } from '../../sidecar/devices/device-names.ts'
 import { compactAway, needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { sample, thoroughTest } from '../support/thorough.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { StoredAccount } from '../../sidecar/accounts/documents.ts'
+import type { StoredAccount } from '../../sidecar/accounts/account-documents.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
-import type { StoredRecord } from '../../sidecar/channels/documents.ts'
+import type { StoredRecord } from '../../sidecar/channels/channel-documents.ts'
 import { copiesOf } from '../../sidecar/channels/reconcile/copies.ts'
 
 const record = (fields: object = {}) =>

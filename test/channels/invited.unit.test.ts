@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { invitedTo } from '../../sidecar/channels/reconcile/invited.ts'
-import type { StoredRecord } from '../../sidecar/channels/documents.ts'
-import type { StoredAccount } from '../../sidecar/accounts/documents.ts'
+import type { StoredRecord } from '../../sidecar/channels/channel-documents.ts'
+import type { StoredAccount } from '../../sidecar/accounts/account-documents.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 
 const bob = 'bob@example.com'

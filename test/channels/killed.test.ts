@@ -3,9 +3,9 @@
  * over, which knows nothing of it. For every n of all that is done for a channel in its life.
  */
 import { expect, test } from 'vitest'
-import type { DbName } from '../../sidecar/accounts/names.ts'
-import { userDatabasesOf } from '../../sidecar/accounts/names.ts'
-import { databaseNameOf } from '../../sidecar/channels/names.ts'
+import type { DbName } from '../../sidecar/accounts/account-names.ts'
+import { userDatabasesOf } from '../../sidecar/accounts/account-names.ts'
+import { databaseNameOf } from '../../sidecar/channels/channel-names.ts'
 import { isAmong } from '../../sidecar/core/glob.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { Message } from '../../sidecar/docstate/mail.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isRecord } from '../../sidecar/channels/documents.ts'
+import { isRecord } from '../../sidecar/channels/channel-documents.ts'
 import { channelDatabases } from '../support/channel-databases.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Message } from '../../sidecar/docstate/mail.ts'

@@ -1,8 +1,8 @@
 /** What is there of channels, beside what is to be. */
-import { isRecord, type ChannelRecord } from '../../sidecar/channels/documents.ts'
-import type { DbName } from '../../sidecar/accounts/names.ts'
+import { isRecord, type ChannelRecord } from '../../sidecar/channels/channel-documents.ts'
+import type { DbName } from '../../sidecar/accounts/account-names.ts'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
-import { subscriptionIdOf } from '../../sidecar/channels/names.ts'
+import { subscriptionIdOf } from '../../sidecar/channels/channel-names.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import type { Person, ChannelRequest } from './people.ts'

@@ -1,12 +1,12 @@
 /** People with a device each, who make channels, change their members and close them, all the time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
-import type { Close, Data } from '../../sidecar/channels/documents.ts'
+import type { Close, Data } from '../../sidecar/channels/channel-documents.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
 import { ownerRoleOf } from '../../sidecar/accounts/owner.ts'
-import { userNameOf } from '../../sidecar/devices/names.ts'
+import { userNameOf } from '../../sidecar/devices/device-names.ts'
 import { databaseOf } from '../channels/rig.ts'
 import { CONTROL_DB } from './trio.ts'
 

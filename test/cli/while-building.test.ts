@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { whileBuilding } from '../../sidecar/cli/while-building.ts'
-import { countDocuments } from '../../sidecar/docstate/operator/status.ts'
+import { countDocuments } from '../../sidecar/docstate/operator/count-documents.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { installDocstate } from '../docstate/install.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'

@@ -1,8 +1,8 @@
 /** Somebody who knows where everything is, and has a device of his own: what he can find out of others. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/accounts/names.ts'
-import { databaseNameOf, recordIdOf } from '../../sidecar/channels/names.ts'
+import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/accounts/account-names.ts'
+import { databaseNameOf, recordIdOf } from '../../sidecar/channels/channel-names.ts'
 import { normaliseAddress, ownerHashOf, ownerRoleOf } from '../../sidecar/accounts/owner.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { thoroughTest } from '../support/thorough.ts'

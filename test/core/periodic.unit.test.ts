@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { createPeriodicRun } from '../../sidecar/core/periodic.ts'
-import { CouchError } from '../../sidecar/couch/errors.ts'
+import { CouchError } from '../../sidecar/couch/couch-errors.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const EVERY_MS = 60_000

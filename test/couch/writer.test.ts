@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Semaphore } from '../../sidecar/core/semaphore.ts'
 import { createWriter, noWrites, type Writer } from '../../sidecar/couch/writer.ts'
-import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { isCouchError } from '../../sidecar/couch/couch-errors.ts'
 import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 

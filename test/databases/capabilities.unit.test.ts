@@ -3,7 +3,7 @@ import type { Machines } from '../../ddocs/machine.ts'
 import { IN_CONFLICT } from '../../sidecar/docstate/classify.ts'
 import { createControl } from '../../sidecar/docstate/control.ts'
 import { joinHandlers } from '../../sidecar/docstate/handlers.ts'
-import { newUserId, userDatabaseOf } from '../../sidecar/accounts/names.ts'
+import { newUserId, userDatabaseOf } from '../../sidecar/accounts/account-names.ts'
 import { capabilitiesOf, hasCapability } from '../../sidecar/databases/capabilities.ts'
 import { writesEvents } from '../../sidecar/global-changes/global-changes-feature.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { CouchErrorCode } from '../../sidecar/couch/errors.ts'
+import type { CouchErrorCode } from '../../sidecar/couch/couch-errors.ts'
 import { problemsOf } from '../../sidecar/databases/databases-feature.ts'
 import { Counters } from '../../sidecar/docstate/counters.ts'
 import { engineSaying } from '../metrics/sources.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { NEVER_MS } from '../../ddocs/lib/stuck.ts'
-import { countDocuments } from '../../sidecar/docstate/operator/status.ts'
+import { countDocuments } from '../../sidecar/docstate/operator/count-documents.ts'
 import { viewOf } from '../support/answers.ts'
 import { guardedDb } from './guarded-db.ts'
 

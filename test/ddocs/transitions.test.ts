@@ -60,17 +60,17 @@ test.each(['device', 'confirm'] as const)('a %s changes state as the table says,
   const fields = { ...shapes[type], ...(type === 'device' && owned) }
   const seen = (state: string) => ({ ...fields, docstate: { state, attempts: 1 } }) // by the sidecar
 
-  for (const [writer, couch] of Object.entries(writers)) {
-    const all = [...ways(type)].map((entry) => ({ ...entry, _id: `${writer} ${entry.way}` }))
-    const before = all
-      .filter(({ from }) => from !== NOWHERE)
-      .map(({ _id, from }) => ({ ...seen(from), _id, state: from }))
-    await tryBulk(writers.admin, db, before)
-    const revs = new Map((await db.getMany(before.map(({ _id }) => _id))).map(({ _id, _rev }) => [_id, _rev]))
-    const after = all.map(({ _id, to }): Doc => {
-      const _rev = revs.get(_id)
-      return _rev === undefined ? { ...shapes[type], _id, state: to } : { ...fields, _id, _rev, state: to }
-    })
+    for (const [writer, couch] of Object.entries(writers)) {
+      const all = [...ways(type)].map((entry) => ({ ...entry, _id: `${writer} ${entry.way}` }))
+      const before = all
+        .filter(({ from }) => from !== NOWHERE)
+        .map(({ _id, from }) => ({ ...seen(from), _id, state: from }))
+      await tryBulk(writers.admin, db, before)
+      const revs = new Map((await db.getMany(before.map(({ _id }) => _id))).map(({ _id, _rev }) => [_id, _rev]))
+      const after = all.map(({ _id, to }): Doc => {
+        const _rev = revs.get(_id)
+        return _rev === undefined ? { ...shapes[type], _id, state: to } : { ...fields, _id, _rev, state: to }
+      })
 
     const answers = await tryBulk(couch, db, after)
     const expected = all.filter(({ way }) => mayWrite(writer, type, way)).map(({ _id }) => _id)

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import { deployDdocs, type DeployOptions } from '../../sidecar/deploy/deploy.ts'
-import { DeployError } from '../../sidecar/deploy/errors.ts'
+import { DeployError } from '../../sidecar/deploy/deploy-errors.ts'
 
 export const app = (limit: number) => ({
   'app/views/v/map.js': `export default function (doc) { if (doc.n > ${limit}) emit(doc.n) }`,

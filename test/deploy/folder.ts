@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { compileDdocs, type CompileOptions } from '../../sidecar/deploy/compile.ts'
-import { DeployError } from '../../sidecar/deploy/errors.ts'
+import { DeployError } from '../../sidecar/deploy/deploy-errors.ts'
 
 /** A folder of design documents with these files, by their paths; removed at the end of the test. */
 export function ddocFolder(files: Readonly<Record<string, string>>): string {

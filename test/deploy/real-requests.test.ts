@@ -1,7 +1,7 @@
 /** The samples that functions are tried on, held against what CouchDB hands over. */
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
-import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { isCouchError } from '../../sidecar/couch/couch-errors.ts'
 import { sampleRequests, sampleSecurity, sampleUsers } from '../../sidecar/deploy/sample-requests.ts'
 import { stored } from '../../sidecar/deploy/samples.ts'
 import { createTestCouch, freshDb, needs } from '../support/couchdb.ts'

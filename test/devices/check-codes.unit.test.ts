@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { sameText } from '../../sidecar/core/same-text.ts'
 import { hashCode, newCode } from '../../sidecar/devices/codes.ts'
 import { judge } from '../../sidecar/devices/check-codes.ts'
-import type { Device } from '../../sidecar/devices/documents.ts'
+import type { Device } from '../../sidecar/devices/device-documents.ts'
 
 const NOW = Date.UTC(2030, 0, 1)
 const code = newCode()

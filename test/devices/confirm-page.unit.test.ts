@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { CouchError } from '../../sidecar/couch/errors.ts'
+import { CouchError } from '../../sidecar/couch/couch-errors.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { confirmPage } from '../../sidecar/devices/confirm-page.ts'
 import { memoryConfirmations, type MemoryConfirmations } from './memory-confirmations.ts'

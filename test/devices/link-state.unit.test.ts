@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { hashCode } from '../../sidecar/devices/codes.ts'
 import { stateOfLink } from '../../sidecar/devices/check-codes.ts'
-import type { Device } from '../../sidecar/devices/documents.ts'
+import type { Device } from '../../sidecar/devices/device-documents.ts'
 
 const now = Date.parse('2026-01-01T12:00:00Z')
 const device = (state: string, more: object = {}, expires_at = '2026-01-01T13:00:00Z') =>

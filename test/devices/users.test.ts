@@ -1,6 +1,6 @@
 /** The users of devices in `_users`. */
 import { expect, onTestFinished, test } from 'vitest'
-import { userNameOf } from '../../sidecar/devices/names.ts'
+import { userNameOf } from '../../sidecar/devices/device-names.ts'
 import { createDeviceUsers } from '../../sidecar/devices/users.ts'
 import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
 

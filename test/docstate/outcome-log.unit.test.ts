@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { growingWait } from '../../sidecar/core/backoff.ts'
-import { errored, failed } from '../../sidecar/docstate/documents.ts'
+import { errored, failed } from '../../sidecar/docstate/outcome-documents.ts'
 import { Attempt } from '../../sidecar/docstate/attempt.ts'
 import { handlerDefaults } from '../../sidecar/docstate/handler-options.ts'
 import { createOutcomeLog } from '../../sidecar/docstate/outcome-log.ts'

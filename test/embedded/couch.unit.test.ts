@@ -7,7 +7,7 @@ import pino from 'pino'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startCouch as startEmbedded, type EmbeddedCouchOptions } from '../../embedded/src/couch.ts'
 import { createCouch } from '../../sidecar/couch/client.ts'
-import type { CouchError } from '../../sidecar/couch/errors.ts'
+import type { CouchError } from '../../sidecar/couch/couch-errors.ts'
 import build, { root } from '../acceptance/build.ts'
 import { eventually } from '../support/eventually.ts'
 

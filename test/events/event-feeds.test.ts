@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MiddlewareHandler } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { HttpError } from '../../sidecar/http/errors.ts'
+import { HttpError } from '../../sidecar/http/http-errors.ts'
 import { eventually } from '../support/eventually.ts'
 import { startEventFeeds } from './events-rig.ts'
 

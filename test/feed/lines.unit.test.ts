@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
-import { isCouchError } from '../../sidecar/couch/errors.ts'
+import { isCouchError } from '../../sidecar/couch/couch-errors.ts'
 import { changesOf } from '../../sidecar/feed/change.ts'
 import { splitLines } from '../../sidecar/feed/source.ts'
 

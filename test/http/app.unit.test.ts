@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { CouchError } from '../../sidecar/couch/errors.ts'
+import { CouchError } from '../../sidecar/couch/couch-errors.ts'
 import { createHttp } from '../../sidecar/http/app.ts'
 import { up } from '../../sidecar/http/up.ts'
 

@@ -1,6 +1,6 @@
 /** What may be left in the inbox, and what is learnt from it. The test is in the place of the handlers. */
 import { describe, expect, it, test } from 'vitest'
-import { inboxIdOf } from '../../sidecar/inbox/names.ts'
+import { inboxIdOf } from '../../sidecar/inbox/inbox-names.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
 import { credentials } from '../devices/rig.ts'
 import {

@@ -7,7 +7,7 @@ import { readViewIndex } from '../../sidecar/indexes/view-index.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { createIndexes, type IndexesOptions } from '../../sidecar/indexes/indexes.ts'
 import { rowOf } from '../../sidecar/indexes/rows.ts'
-import type { KenSettings } from '../../sidecar/indexes/settings.ts'
+import type { KenSettings } from '../../sidecar/indexes/index-settings.ts'
 import { undivided, type NamePartition } from '../../sidecar/workers/name-partition.ts'
 import {
   couchUrl,

@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, test, vi } from 'vitest'
-import type { GlobalChangesSettings } from '../../sidecar/global-changes/writing/settings.ts'
+import type { GlobalChangesSettings } from '../../sidecar/global-changes/writing/event-settings.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createLive, defaults, ERROR, INFO, set, startLive, WARN } from './rig.ts'

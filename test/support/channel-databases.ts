@@ -1,5 +1,5 @@
-import { userDatabasesOf } from '../../sidecar/accounts/names.ts'
-import { isRecord } from '../../sidecar/channels/documents.ts'
+import { userDatabasesOf } from '../../sidecar/accounts/account-names.ts'
+import { isRecord } from '../../sidecar/channels/channel-documents.ts'
 import { isAmong } from '../../sidecar/core/glob.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import { answerOf } from './answers.ts'

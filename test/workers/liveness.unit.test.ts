@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { beatId } from '../../sidecar/workers/documents.ts'
+import { beatId } from '../../sidecar/workers/worker-documents.ts'
 import { Liveness } from '../../sidecar/workers/liveness.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 

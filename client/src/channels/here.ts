@@ -1,6 +1,6 @@
-import type { ChannelDoc } from '../control/documents.ts'
+import type { ChannelDoc } from '../control/control-documents.ts'
 import type { View } from '../control/view.ts'
-import type { Place } from '../status.ts'
+import type { Place } from '../client-status.ts'
 import type { Kept } from '../store.ts'
 import { asNow, byChannel, localOf, type Local } from './locals.ts'
 import { exceptionOf, placeOf } from './wanted.ts'

@@ -3,7 +3,7 @@
  * and made again has another one on the server, so it gets another one here. While the server has made none yet, the
  * local one is bound to none; it will be to the first. Of a life that is over it is kept that it is.
  */
-import type { ChannelDoc } from '../control/documents.ts'
+import type { ChannelDoc } from '../control/control-documents.ts'
 import type { Kept } from '../store.ts'
 
 /** One life of a channel, as this device knows it. */

@@ -1,5 +1,5 @@
-import type { SubscriptionDoc } from '../control/documents.ts'
-import type { Place } from '../status.ts'
+import type { SubscriptionDoc } from '../control/control-documents.ts'
+import type { Place } from '../client-status.ts'
 
 /** What a channel is to this device, by the documents alone. Only one that is `synced` is. */
 export function placeOf(

@@ -5,7 +5,7 @@ import { ClientError } from '../errors.ts'
 import type { Db } from '../pouch.ts'
 import { isLine, isWholeIn, LINE } from '../text.ts'
 import { change } from './change.ts'
-import { isOwn, type ChannelDoc } from './documents.ts'
+import { isOwn, type ChannelDoc } from './control-documents.ts'
 
 export interface NewChannel {
   /** Among the channels of an owner no two have the same. */

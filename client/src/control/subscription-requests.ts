@@ -2,7 +2,7 @@
 import { ClientError } from '../errors.ts'
 import type { Db } from '../pouch.ts'
 import { change } from './change.ts'
-import { isOwn, subscriptionIdOf, type SubscriptionDoc } from './documents.ts'
+import { isOwn, subscriptionIdOf, type SubscriptionDoc } from './control-documents.ts'
 
 export interface Where {
   /** On this device alone; the user's others stay as they are. */

@@ -6,7 +6,7 @@ import {
   type ControlDoc,
   type DeviceDoc,
   type SubscriptionDoc,
-} from './documents.ts'
+} from './control-documents.ts'
 
 /** What stands in the local control database now. */
 export interface View {

@@ -1,5 +1,5 @@
 /** The sidecar's inbox over HTTP. Every answer becomes one of a few outcomes, and so does none. */
-import type { Failure } from '../status.ts'
+import type { Failure } from '../client-status.ts'
 import type { Hashing } from './credentials.ts'
 
 /** What the inbox tells of a document. */

@@ -3,10 +3,10 @@
  * each has brought is kept before the next. Offline, it waits and begins where it was.
  */
 import type { Store } from '../store.ts'
-import type { Failure } from '../status.ts'
+import type { Failure } from '../client-status.ts'
 import { backoffMs, createBell } from '../time.ts'
 import { DEFAULT_HASHING, hashPassword, type Hashing } from './credentials.ts'
-import { confirmDocumentOf, deviceDocumentOf, revOf, withStatus } from './documents.ts'
+import { confirmDocumentOf, deviceDocumentOf, revOf, withStatus } from './registration-documents.ts'
 import type { Inbox, Later } from './inbox.ts'
 import { isRefused, REFUSED, type Registration } from './registration.ts'
 

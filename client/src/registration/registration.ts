@@ -1,5 +1,5 @@
 import { ClientError } from '../errors.ts'
-import type { Failure, RegistrationStatus } from '../status.ts'
+import type { Failure, RegistrationStatus } from '../client-status.ts'
 import { isLine, isWhole, LINE } from '../text.ts'
 import { needsCrypto, randomCode, randomHex, type HashedPassword } from './credentials.ts'
 

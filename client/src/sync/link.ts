@@ -3,7 +3,7 @@
  * session after the other, each in a slot, sooner when something was written here. After whatever went wrong, it tries again.
  */
 import type { Db, Pouch } from '../pouch.ts'
-import { WAITING, type Failure, type SyncStatus } from '../status.ts'
+import { WAITING, type Failure, type SyncStatus } from '../client-status.ts'
 import { backoffMs, createBell } from '../time.ts'
 import { createExtents } from './extent.ts'
 import { openRemote, type Remote, type Target } from './remote.ts'

@@ -1,5 +1,5 @@
 /** Several databases that are synced: which of them are followed live, and which in rounds. */
-import { OFF, type SyncStatus } from '../status.ts'
+import { OFF, type SyncStatus } from '../client-status.ts'
 import type { Link } from './link.ts'
 import type { Target } from './remote.ts'
 

@@ -1,5 +1,5 @@
 import { statusOf, type Db, type Pouch } from '../pouch.ts'
-import type { Failure } from '../status.ts'
+import type { Failure } from '../client-status.ts'
 import { sendInParts } from './parts.ts'
 import { ask, type Asking } from './request.ts'
 

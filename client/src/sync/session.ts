@@ -4,7 +4,7 @@
  * fails, the other still copies what there is: a server that accepts no writes can still be read.
  */
 import type { Db } from '../pouch.ts'
-import type { Failure } from '../status.ts'
+import type { Failure } from '../client-status.ts'
 import { FEED_MS, type Remote } from './remote.ts'
 
 export type Ended =

@@ -3,7 +3,7 @@
  * everyone leads; and in Node, which has locks, but of one process: its databases are not those of an origin.
  */
 import type { Syncs } from '../engine.ts'
-import type { Events } from '../status.ts'
+import type { Events } from '../client-status.ts'
 
 export type Message =
   /** The `_local` document was written. */

@@ -1,8 +1,8 @@
-import type { StoredAccount } from '../../accounts/documents.ts'
+import type { StoredAccount } from '../../accounts/account-documents.ts'
 import type { CallOptions, Database } from '../../couch/database.ts'
 import { readInParts } from '../../couch/read-in-parts.ts'
-import type { StoredDevice } from '../../devices/documents.ts'
-import { isRecord, type StoredRecord } from '../documents.ts'
+import type { StoredDevice } from '../../devices/device-documents.ts'
+import { isRecord, type StoredRecord } from '../channel-documents.ts'
 
 /** What an account's user is to have, as the records of devices and channels say. */
 export interface DesiredState {

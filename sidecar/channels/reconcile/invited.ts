@@ -1,8 +1,8 @@
-import type { StoredAccount } from '../../accounts/documents.ts'
+import type { StoredAccount } from '../../accounts/account-documents.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { mailboxHashOf } from '../../accounts/owner.ts'
-import { isMember, isOpen, type StoredRecord } from '../documents.ts'
-import { subscriptionIdOf } from '../names.ts'
+import { isMember, isOpen, type StoredRecord } from '../channel-documents.ts'
+import { subscriptionIdOf } from '../channel-names.ts'
 
 /** What a user sees of the channels of others. */
 export interface Invited {

@@ -1,6 +1,6 @@
 import type { CallOptions, Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import { same } from '../../../ddocs/lib/same.ts'
 
 /** Roles of owners and channels. Whatever else a user has, an operator has given. */

@@ -1,11 +1,11 @@
-import type { DbName } from '../../accounts/names.ts'
+import type { DbName } from '../../accounts/account-names.ts'
 import type { Couch } from '../../couch/client.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { forget } from '../../docstate/handler-options.ts'
 import type { Context } from '../../docstate/types.ts'
-import type { ChannelEnd, Close } from '../documents.ts'
-import { endIdOf } from '../names.ts'
+import type { ChannelEnd, Close } from '../channel-documents.ts'
+import { endIdOf } from '../channel-names.ts'
 import { endDatabase } from './end-database.ts'
 
 /** Has the database of a channel that has ended looked at once more, later. */

@@ -1,7 +1,7 @@
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Couch } from '../../couch/client.ts'
 import type { Context } from '../../docstate/types.ts'
-import type { StoredRecord } from '../documents.ts'
+import type { StoredRecord } from '../channel-documents.ts'
 import { endDatabase } from './end-database.ts'
 import { endAgainLater } from './channel-end-due.ts'
 import { notifyAccounts } from './notify-accounts.ts'

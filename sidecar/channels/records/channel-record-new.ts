@@ -1,13 +1,13 @@
 import type { Couch } from '../../couch/client.ts'
 import type { CallOptions } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import type { Template } from '../../deploy/compiler.ts'
 import { makeDatabase, type MakeOptions } from '../../deploy/make-database.ts'
 import type { Context } from '../../docstate/types.ts'
 import { isCalledOff } from '../ending.ts'
 import { endDatabase } from './end-database.ts'
-import { isRecord, type ChannelRecord, type Close, type StoredRecord } from '../documents.ts'
+import { isRecord, type ChannelRecord, type Close, type StoredRecord } from '../channel-documents.ts'
 
 export interface MakingOptions extends MakeOptions {
   /** What each channel gets. */

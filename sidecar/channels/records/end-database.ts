@@ -1,9 +1,9 @@
-import type { DbName } from '../../accounts/names.ts'
+import type { DbName } from '../../accounts/account-names.ts'
 import type { Couch } from '../../couch/client.ts'
 import type { CallOptions } from '../../couch/database.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import { closeDatabase } from '../../deploy/make-database.ts'
-import type { Close } from '../documents.ts'
+import type { Close } from '../channel-documents.ts'
 
 /** Twice is fine, and so is a database that is not there. */
 export async function endDatabase(couch: Couch, name: DbName, close: Close, options: CallOptions): Promise<void> {

@@ -6,7 +6,7 @@ import { mailboxHashOf } from '../../accounts/owner.ts'
 import { forget } from '../../docstate/handler-options.ts'
 import type { Context } from '../../docstate/types.ts'
 import type { Templates } from '../../mail/templates.ts'
-import { isMember, isOpen, isRecord, type Invitation } from '../documents.ts'
+import { isMember, isOpen, isRecord, type Invitation } from '../channel-documents.ts'
 
 export interface InvitationOptions {
   readonly accounts: Accounts

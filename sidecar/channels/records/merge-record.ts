@@ -1,5 +1,5 @@
 import type { Resolver } from '../../docstate/conflicts/merge.ts'
-import type { ChannelRecord } from '../documents.ts'
+import type { ChannelRecord } from '../channel-documents.ts'
 import { closeOf, isEnding } from '../ending.ts'
 
 type Stated = ChannelRecord & { readonly state: string }

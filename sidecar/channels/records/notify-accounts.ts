@@ -1,7 +1,7 @@
 import type { Accounts } from '../../accounts/accounts.ts'
-import type { StoredAccount } from '../../accounts/documents.ts'
+import type { StoredAccount } from '../../accounts/account-documents.ts'
 import type { CallOptions } from '../../couch/database.ts'
-import type { StoredRecord } from '../documents.ts'
+import type { StoredRecord } from '../channel-documents.ts'
 
 const TOGETHER = 8
 

@@ -1,7 +1,7 @@
 import type { CallOptions, Database } from '../../couch/database.ts'
 import { repeatOnConflict } from '../../couch/repeat-on-conflict.ts'
 import { readInParts } from '../../couch/read-in-parts.ts'
-import { isRecord, type ChannelRecord, type StoredRecord } from '../documents.ts'
+import { isRecord, type ChannelRecord, type StoredRecord } from '../channel-documents.ts'
 
 /** The records of channels, in the control database. */
 export interface Records {

@@ -3,7 +3,7 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import { Reject } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Context } from '../../docstate/types.ts'
-import type { Channel, StoredRecord } from '../documents.ts'
+import type { Channel, StoredRecord } from '../channel-documents.ts'
 import { isOfFirst } from '../ending.ts'
 import type { Records } from '../records/records.ts'
 

@@ -1,8 +1,8 @@
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import type { Accounts } from '../../accounts/accounts.ts'
-import { userNameOf } from '../../devices/names.ts'
+import { userNameOf } from '../../devices/device-names.ts'
 import type { Context } from '../../docstate/types.ts'
 
 /** The copy of a device's document, under the name of its CouchDB user. */

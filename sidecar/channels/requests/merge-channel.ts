@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Clock, isoTime } from '../../core/clock.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { mergeFields, type Conflict, type Resolver } from '../../docstate/conflicts/merge.ts'
-import { isChangedTwice, CHANGED_TWICE } from '../documents.ts'
+import { isChangedTwice, CHANGED_TWICE } from '../channel-documents.ts'
 import { closeOf, isEnding } from '../ending.ts'
 import { isSeen, mergeMembers, REQUESTED, listOf, requestsTheSame } from './request.ts'
 import { isObject } from '../../../ddocs/lib/document.ts'
-import { normaliseName } from '../names.ts'
+import { normaliseName } from '../channel-names.ts'
 
 /**
  * Two documents of one channel: of the later life, if one of them is of an earlier one; closed, if one of them says so; else

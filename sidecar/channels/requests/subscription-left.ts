@@ -3,7 +3,7 @@ import type { Address } from '../../accounts/owner.ts'
 import { Reject } from '../../core/errors.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Context } from '../../docstate/types.ts'
-import { isMember, isOpen, type StoredRecord, type Subscription } from '../documents.ts'
+import { isMember, isOpen, type StoredRecord, type Subscription } from '../channel-documents.ts'
 import type { Records } from '../records/records.ts'
 import { subscriptionFaults } from '../shape.ts'
 

@@ -1,7 +1,7 @@
 import { Reject, SidecarError } from '../../core/errors.ts'
 import type { StoredDoc, Doc } from '../../couch/documents.ts'
 import type { Context } from '../../docstate/types.ts'
-import type { Subscription } from '../documents.ts'
+import type { Subscription } from '../channel-documents.ts'
 import { subscriptionFaults } from '../shape.ts'
 import { comeBack, type LeavingOptions } from './subscription-left.ts'
 import { isObject } from '../../../ddocs/lib/document.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import { createLocalDoc } from '../../couch/local.ts'
 import { BEAT_ID } from './record.ts'
 

@@ -6,7 +6,7 @@
 import type { Couch } from '../../couch/client.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { digestOf } from '../compare.ts'
-import { DeployError } from '../errors.ts'
+import { DeployError } from '../deploy-errors.ts'
 import { replacesIndex, type Plan, type Step } from '../plan.ts'
 import type { DdocResult } from '../report.ts'
 import { putCopy, removeCopies, removeIndexFiles } from './copies.ts'

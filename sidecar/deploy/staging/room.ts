@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Couch } from '../../couch/client.ts'
 import { freeDisk } from '../../indexes/disk.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import { readViewIndex } from '../../indexes/view-index.ts'
-import { DeployError } from '../errors.ts'
+import { DeployError } from '../deploy-errors.ts'
 import { copyId } from './copy.ts'
 
 /** An index takes more while it is built than when it is compacted. */

@@ -8,7 +8,7 @@
 import type { Couch } from '../../couch/client.ts'
 import type { Doc } from '../../couch/documents.ts'
 import { buildViewIndex, readViewIndex } from '../../indexes/view-index.ts'
-import { DeployError } from '../errors.ts'
+import { DeployError } from '../deploy-errors.ts'
 import type { Plan, Step } from '../plan.ts'
 import type { DdocResult } from '../report.ts'
 import { writePlan, writeStep } from '../write-step.ts'

@@ -1,10 +1,10 @@
 import type { Couch } from '../../couch/client.ts'
 import type { Doc } from '../../couch/documents.ts'
-import { isCouchError, type CouchError } from '../../couch/errors.ts'
+import { isCouchError, type CouchError } from '../../couch/couch-errors.ts'
 import { readIndexerTasks } from '../../indexes/indexer-tasks.ts'
 import { withRetries } from '../../couch/with-retries.ts'
 import { askViewIndex, buildViewIndex, readViewIndex, type ViewIndex } from '../../indexes/view-index.ts'
-import { DeployError } from '../errors.ts'
+import { DeployError } from '../deploy-errors.ts'
 import { copyId, viewNames } from './copy.ts'
 import type { Surroundings } from './surroundings.ts'
 

@@ -1,7 +1,7 @@
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../classify.ts'
-import { withDocstate } from '../documents.ts'
+import { withDocstate } from '../outcome-documents.ts'
 import { compareRevs } from '../../couch/documents.ts'
 import type { Docstate } from '../types.ts'
 import type { Conflict } from './merge.ts'

@@ -3,7 +3,7 @@ import { isoTime, type Clock } from '../../core/clock.ts'
 import type { Random } from '../../core/backoff.ts'
 import type { Database } from '../../couch/database.ts'
 import { SEQ_ZERO, seqFrom, seqText, type Seq } from '../../couch/documents.ts'
-import { isCouchError, type CouchError } from '../../couch/errors.ts'
+import { isCouchError, type CouchError } from '../../couch/couch-errors.ts'
 import { withRetries } from '../../couch/with-retries.ts'
 import type { TypeAndState } from '../../workers/partitioning.ts'
 

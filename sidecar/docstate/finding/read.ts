@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import type { Attempts } from '../attempts.ts'
 
 /** Documents are read before they enter the memory they may take, so one request is for so much, if they are as the last. */

@@ -1,6 +1,6 @@
 import type { Database } from '../../couch/database.ts'
 import { seqText, type ChangesPage, type Seq, type StoredDoc } from '../../couch/documents.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import { isStoredDoc } from '../../couch/schemas.ts'
 import { VIEW_TIMEOUT_MS } from './pages.ts'
 

@@ -5,7 +5,7 @@ import { BY_STATE, pages, STUCK_VIEW, type Place } from '../finding/pages.ts'
 import type { Status } from '../../../ddocs/lib/status.ts'
 import { STUCK } from '../../../ddocs/lib/stuck.ts'
 import { standingOf, type Standing } from './standing.ts'
-import type { Counts, StateCount, StuckCount } from './status.ts'
+import type { Counts, StateCount, StuckCount } from './count-documents.ts'
 
 /** Which documents are meant: those of which all of this is true. */
 export interface Filter {

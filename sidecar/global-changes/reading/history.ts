@@ -1,6 +1,6 @@
 import type { Couch } from '../../couch/client.ts'
 import { seqFrom, seqText, type Seq } from '../../couch/documents.ts'
-import { CouchError } from '../../couch/errors.ts'
+import { CouchError } from '../../couch/couch-errors.ts'
 import { changesAt } from '../../couch/shard-seqs.ts'
 import { hasSeq, parseLine } from '../../feed/source.ts'
 import { updateFrom, type Update } from './update.ts'

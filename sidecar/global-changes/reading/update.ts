@@ -1,6 +1,6 @@
 import type { Seq } from '../../couch/documents.ts'
 import { revsFrom } from '../../feed/source.ts'
-import { parseEventId, type EventDocument } from '../documents.ts'
+import { parseEventId, type EventDocument } from '../event-documents.ts'
 
 /** The reader: an admin sees all databases, a user those of one account. */
 export type Viewer = { readonly kind: 'admin' } | { readonly kind: 'account'; readonly account: string }

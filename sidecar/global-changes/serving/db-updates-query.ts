@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { SEQ_ZERO, seqFrom, type Seq } from '../../couch/documents.ts'
-import { HttpError } from '../../http/errors.ts'
+import { HttpError } from '../../http/http-errors.ts'
 
 /** The query of a request for `_db_updates`. Times in milliseconds. */
 export interface DbUpdatesQuery {

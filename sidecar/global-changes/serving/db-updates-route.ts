@@ -5,7 +5,7 @@ import { Hono, type Context } from 'hono'
 import type { Logger } from 'pino'
 import { createAlarms } from '../../core/alarms.ts'
 import type { Clock } from '../../core/clock.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import type { UserCtx } from '../../couch/session.ts'
 import type { DbUpdates } from '../reading/db-updates.ts'
 import type { Viewer } from '../reading/update.ts'
@@ -13,7 +13,7 @@ import { isAdmin, refusalOf, type Authenticate } from '../../http/authenticate.t
 import { Body } from './db-updates-body.ts'
 import { FORMATS } from './db-updates-format.ts'
 import { queryFrom } from './db-updates-query.ts'
-import { HttpError, methodNotAllowed } from '../../http/errors.ts'
+import { HttpError, methodNotAllowed } from '../../http/http-errors.ts'
 import type { Recheck } from '../../http/recheck.ts'
 
 export interface DbUpdatesRouteOptions {

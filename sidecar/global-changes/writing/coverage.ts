@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Couch } from '../../couch/client.ts'
 import { readDatabase, readDatabases, type Reading } from '../../couch/survey.ts'
-import { eventId, parseEventId, type DatabaseEvent } from '../documents.ts'
+import { eventId, parseEventId, type DatabaseEvent } from '../event-documents.ts'
 import type { EventPlan } from './event-writer.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
 import { eventsToWrite, isSure, knownAfter, noteBefore } from './lookout.ts'

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { fullJitter, type Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
-import { CouchError, isCouchError, type CouchErrorCode } from '../../couch/errors.ts'
+import { CouchError, isCouchError, type CouchErrorCode } from '../../couch/couch-errors.ts'
 import { writtenFrom } from '../../couch/written.ts'
 
 /** What is written of some events. */

@@ -1,5 +1,5 @@
 import type { Database } from '../../couch/database.ts'
-import { parseEventId, type DatabaseEvent } from '../documents.ts'
+import { parseEventId, type DatabaseEvent } from '../event-documents.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
 import { unsure } from './lookout.ts'
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts'
-import { eventId, type DatabaseEvent } from '../documents.ts'
+import { eventId, type DatabaseEvent } from '../event-documents.ts'
 import { bucketOf } from './ledger.ts'
-import type { GlobalChangesSettings } from './settings.ts'
+import type { GlobalChangesSettings } from './event-settings.ts'
 import type { BucketPartition } from './bucket-partition.ts'
 
 export interface GatherOptions {

@@ -1,6 +1,6 @@
 import { filesAfter, isBehind } from '../../couch/shard-seqs.ts'
 import type { Reading } from '../../couch/survey.ts'
-import type { DatabaseEvent } from '../documents.ts'
+import type { DatabaseEvent } from '../event-documents.ts'
 
 /**
  * What written events say: `undefined` is a database that is not there. With `changes` below zero it is *unsure*: a

@@ -5,7 +5,7 @@ import type { Couch } from '../../couch/client.ts'
 import { seqFrom, type Seq } from '../../couch/documents.ts'
 import { follow } from '../../feed/follow.ts'
 import { parseLine, type Source } from '../../feed/source.ts'
-import { isDatabaseEvent, type DatabaseEvent } from '../documents.ts'
+import { isDatabaseEvent, type DatabaseEvent } from '../event-documents.ts'
 
 /** One row of the server's `_db_updates`. */
 export interface DbUpdate {

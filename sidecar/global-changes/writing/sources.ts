@@ -3,7 +3,7 @@ import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import type { Couch } from '../../couch/client.ts'
-import type { DatabaseEvent } from '../documents.ts'
+import type { DatabaseEvent } from '../event-documents.ts'
 import { OwnFeeds } from './own-feeds.ts'
 import { followServer } from './server-feed.ts'
 

@@ -1,6 +1,6 @@
 /** Full text: Clouseau's `search` and `nouveau`. Neither can be built without waiting for it, nor say that it is being built. */
 import { z } from 'zod'
-import { CouchError, isCouchError } from '../../couch/errors.ts'
+import { CouchError, isCouchError } from '../../couch/couch-errors.ts'
 import type { Index } from '../indexes-of.ts'
 import type { Kind, Servers } from './kind.ts'
 import { segment } from '../../couch/path.ts'

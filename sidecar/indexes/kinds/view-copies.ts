@@ -3,7 +3,7 @@
  * on, a copy always lacks something: what it lacked when the build began is all that counts.
  */
 import { readIndexerTasks, type IndexerTask } from '../indexer-tasks.ts'
-import { CouchError } from '../../couch/errors.ts'
+import { CouchError } from '../../couch/couch-errors.ts'
 import type { Kind, Servers } from './kind.ts'
 import { ofViews } from './view.ts'
 import { z } from 'zod'

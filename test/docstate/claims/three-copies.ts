@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { BulkRow, Doc, Leaf, StoredDoc } from '../../../sidecar/couch/documents.ts'
-import { CouchError } from '../../../sidecar/couch/errors.ts'
+import { CouchError } from '../../../sidecar/couch/couch-errors.ts'
 import { compareRevs } from '../../../sidecar/couch/documents.ts'
 
 const COPIES = [0, 1, 2] as const

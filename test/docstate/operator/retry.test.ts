@@ -10,7 +10,7 @@ import {
   type ActionResult,
 } from '../../../sidecar/docstate/operator/actions.ts'
 import { findDocuments, type Filter } from '../../../sidecar/docstate/operator/find.ts'
-import { countDocuments } from '../../../sidecar/docstate/operator/status.ts'
+import { countDocuments } from '../../../sidecar/docstate/operator/count-documents.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { installDocstate } from '../install.ts'

@@ -1,6 +1,6 @@
 /** A database to which things happen as they are drawn, and what is wrong with the events about it in the end. */
 import type { Database } from '../../../sidecar/couch/database.ts'
-import type { DatabaseEvent } from '../../../sidecar/global-changes/documents.ts'
+import type { DatabaseEvent } from '../../../sidecar/global-changes/event-documents.ts'
 import { updateFrom } from '../../../sidecar/global-changes/reading/update.ts'
 import { uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'

@@ -1,7 +1,7 @@
 /** What is known of databases is forgotten while an event about one is on its way: its database was made, or restored. */
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../sidecar/core/clock.ts'
-import { eventId } from '../../../sidecar/global-changes/documents.ts'
+import { eventId } from '../../../sidecar/global-changes/event-documents.ts'
 import { allBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
 import { Coverage } from '../../../sidecar/global-changes/writing/coverage.ts'
 import { Ledger } from '../../../sidecar/global-changes/writing/ledger.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { DatabaseEvent } from '../../../sidecar/global-changes/documents.ts'
+import type { DatabaseEvent } from '../../../sidecar/global-changes/event-documents.ts'
 import {
   GONE,
   eventsBetween,

@@ -2,8 +2,8 @@ import { Readable } from 'node:stream'
 import pino from 'pino'
 import { expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../../sidecar/core/clock.ts'
-import { isCouchError } from '../../../sidecar/couch/errors.ts'
-import { eventId, type DatabaseEvent } from '../../../sidecar/global-changes/documents.ts'
+import { isCouchError } from '../../../sidecar/couch/couch-errors.ts'
+import { eventId, type DatabaseEvent } from '../../../sidecar/global-changes/event-documents.ts'
 import {
   createGlobalChanges,
   type GlobalChangesOptions,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { databaseNameOf } from '../../sidecar/channels/names.ts'
+import { databaseNameOf } from '../../sidecar/channels/channel-names.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
 
 test('the name of a channel’s database follows from its owner’s id, not from what its members read', async () => {

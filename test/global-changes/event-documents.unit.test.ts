@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { eventId, parseEventId } from '../../sidecar/global-changes/documents.ts'
+import { eventId, parseEventId } from '../../sidecar/global-changes/event-documents.ts'
 
 test.each([
   ['created:orders', { event: 'created', database: 'orders', account: '_admin' }],

@@ -3,7 +3,7 @@ import { isoTime } from '../../core/clock.ts'
 import { NEVER_MS, STUCK } from '../../../ddocs/lib/stuck.ts'
 import type { Status } from '../../../ddocs/lib/status.ts'
 import type { Database } from '../../couch/database.ts'
-import { isCouchError } from '../../couch/errors.ts'
+import { isCouchError } from '../../couch/couch-errors.ts'
 import { BY_STATE, DDOC, STUCK_VIEW, countRow } from '../finding/pages.ts'
 
 /** How many documents of a type are in a state, and how they stand there. */

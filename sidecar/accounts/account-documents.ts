@@ -1,4 +1,4 @@
-import type { DbName } from './names.ts'
+import type { DbName } from './account-names.ts'
 import type { Address } from './owner.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 

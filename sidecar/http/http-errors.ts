@@ -7,7 +7,7 @@ import { accepts } from 'hono/accepts'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
-import { CouchError } from '../couch/errors.ts'
+import { CouchError } from '../couch/couch-errors.ts'
 import { pathForLog } from './app.ts'
 import { errorPage } from './page.ts'
 

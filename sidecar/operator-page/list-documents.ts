@@ -1,11 +1,11 @@
 /** Which documents the list shows: a page of those that stand so, or whose ids begin so, in one or all databases. */
 import type { Couch } from '../couch/client.ts'
-import { isOfOneDatabase, unreadInWords } from '../couch/errors.ts'
+import { isOfOneDatabase, unreadInWords } from '../couch/couch-errors.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
 import type { Place } from '../docstate/finding/pages.ts'
 import { findDocuments, type Filter } from '../docstate/operator/find.ts'
 import { standingOf, type Standing } from '../docstate/operator/standing.ts'
-import { HttpError } from '../http/errors.ts'
+import { HttpError } from '../http/http-errors.ts'
 
 export interface Row extends Standing {
   readonly database: string

@@ -1,8 +1,8 @@
 import type { Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
-import { isCouchError } from '../couch/errors.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
 import { readLocalDocs } from '../couch/local.ts'
-import { beatId, isMember, memberFrom, roleOf, TYPE, type Member } from './documents.ts'
+import { beatId, isMember, memberFrom, roleOf, TYPE, type Member } from './worker-documents.ts'
 
 /** A worker of any role, as it stands in the database. */
 export interface Listed extends Member {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { DbName } from '../accounts/names.ts'
+import type { DbName } from '../accounts/account-names.ts'
 import type { Address } from '../accounts/owner.ts'
 
 const digest = (...texts: readonly (string | number)[]) =>

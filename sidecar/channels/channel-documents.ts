@@ -1,4 +1,4 @@
-import type { DbName } from '../accounts/names.ts'
+import type { DbName } from '../accounts/account-names.ts'
 import type { Address } from '../accounts/owner.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Reading, Survey } from '../../couch/survey.ts'
-import { eventId, type DatabaseEvent } from '../documents.ts'
+import { eventId, type DatabaseEvent } from '../event-documents.ts'
 import type { Coverage } from './coverage.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
 import { eventsBetween, noteBefore } from './lookout.ts'
